@@ -1,0 +1,207 @@
+/**
+ * What the recorder is for requests, for calls: begin → phases → dispatch → end. The allowance on the span, the
+ * header on the wire and the refusal come from one computation.
+ */
+import { decideAllowance } from './core/allowance.ts';
+import type { CallTarget } from './core/call.ts';
+import { type CancelSource, NO_DEPENDENCY, PHASES, type PostCancelResult, UNKNOWN } from './core/terms.ts';
+import { currentScope } from './current.ts';
+import { CallRecord, type RequestRecord } from './records.ts';
+import type { Recorder } from './recorder.ts';
+import type { DependencySettings } from './telemetry/config-settings.ts';
+import { describeCall } from './telemetry/spans.ts';
+
+/**
+ * `answered`: the peer's answer is complete, an error answer too. `timed_out`: a timer of the application or
+ * its library fired. `aborted`: somebody gave up on it. `failed`: anything else.
+ */
+export type CallEnding = 'answered' | 'timed_out' | 'aborted' | 'failed';
+
+export interface Target extends CallTarget {
+  readonly host: string;
+  readonly port: number | undefined;
+  readonly settings: DependencySettings | undefined;
+}
+
+export interface HandDown {
+  /** Whole milliseconds for the peer, rounded down; 0 is expired. */
+  readonly remainingMs: number;
+  readonly call: CallRecord;
+}
+
+/** A sibling that answered at most this long before an abort has won a race against it. */
+const RACE_MS = 20;
+/** Calls that ended before the operation of their request was known, kept until it is. */
+const MAX_EARLY = 64;
+
+export class CallRecorder {
+  readonly #recorder: Recorder;
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+  }
+
+  /** The dependency that a host, or a name such as `postgresql/orders`, belongs to. Keep it where it can be. */
+  target(host: string, port: number | undefined, workKind: CallTarget['workKind']): Target {
+    const settings = this.#recorder.config.dependencyFor(host, port);
+    const name = settings?.name ?? nameOfHost(host);
+    return { host, port, settings, workKind, dependency: this.#recorder.series.dependencies.fold(name) };
+  }
+
+  /** A call starts in the current scope. `ownTimeoutMs` is the limit that the application gave it itself. */
+  begin(target: Target, now: number, ownTimeoutMs?: number): CallRecord {
+    const { config, series, families, clock } = this.#recorder;
+    const scope = currentScope();
+    const request = scope?.request;
+    const call = new CallRecord(target, scope, series.dependency(target.dependency), target.settings, now);
+    call.reserveMs = config.reserveMsFor(request?.operation, target.settings);
+    call.dependencyCapMs = target.settings?.capMs;
+    call.ownTimeoutMs = ownTimeoutMs;
+    const allowance = decideAllowance({
+      remainingMs: call.remainingBeforeMs,
+      reserveMs: call.reserveMs,
+      dependencyCapMs: call.dependencyCapMs,
+      latencyMs: target.settings?.latencyMs,
+      ownTimeoutMs,
+      minimumMs: target.settings?.minimumMs,
+    });
+    call.allowanceMs = allowance.allowanceMs;
+    call.bindingTerm = allowance.bindingTerm;
+    call.refusal = allowance.refusal;
+    families.calls.cell(request?.caller ?? UNKNOWN, call.dependency, call.bindingTerm ?? 'none').add(1);
+    if (call.allowanceMs !== undefined) call.series.allowance.recordMs(call.allowanceMs);
+    if (call.refusal !== undefined) families.refused.cell(call.dependency, 'first', call.refusal).add(1);
+    if (ownTimeoutMs !== undefined) this.granted(call, ownTimeoutMs, now);
+    call.series.executing.add(1);
+    if (request === undefined || call.detached) return call;
+    if (request.endedAt === undefined) {
+      request.begin(call, now, clock.idleMs());
+      call.inRequest = true;
+    }
+    if (now >= request.uselessAt()) {
+      families.violations.cell('started_after_end').add(1);
+      families.postCancelItems.cell(call.dependency, call.workKind, 'started_after').add(1);
+    }
+    return call;
+  }
+
+  /** The application gave the peer, or the call, this much time: more than was left is a reset. */
+  granted(call: CallRecord, ms: number, now: number): void {
+    if (call.resetViolation || call.deadlineAt === Infinity || ms <= call.deadlineAt - now) return;
+    call.resetViolation = true;
+    this.#recorder.families.violations.cell('reset').add(1);
+  }
+
+  /** The call really goes out now. Whole milliseconds to hand down, or undefined where there is no budget. */
+  dispatch(call: CallRecord, now: number): number | undefined {
+    call.dispatchedAt = now;
+    if (call.deadlineAt === Infinity) return undefined;
+    const usableMs = Math.min(
+      call.deadlineAt - now - call.reserveMs,
+      call.dependencyCapMs ?? Infinity,
+      call.settings?.latencyMs ?? Infinity,
+      call.ownTimeoutMs ?? Infinity,
+    );
+    call.handedDownMs = Math.max(0, Math.floor(usableMs));
+    return call.handedDownMs;
+  }
+
+  /** The call has ended. Only the first time counts. */
+  end(call: CallRecord, ending: CallEnding, now: number, lagMs = 0): void {
+    const phase = call.phase;
+    if (!call.end(now, lagMs)) return;
+    const { families } = this.#recorder;
+    const request = call.scope?.request;
+    call.succeeded = ending === 'answered';
+    if (ending === 'timed_out' || ending === 'aborted') {
+      call.cancelSource = this.#cancelSource(call, ending, now);
+      call.series.cutOff.add(1);
+    }
+    if (call.deadlineAt <= now) call.expiryPhase = call.phaseAt(call.deadlineAt);
+    else if (ending === 'timed_out') {
+      call.expiryPhase = phase;
+      // The request's own expiry is counted when it ends; this one ran out of its own, smaller limit.
+      if (phase !== undefined) families.expiries.cell(call.dependency, phase).add(1);
+    }
+    this.#recordDurations(call, now);
+    if (request !== undefined) this.#recordLateWork(call, request, ending, now);
+    this.#learn(call, ending, now);
+    if (call.inRequest) request?.end(now, this.#recorder.clock.idleMs());
+    if (request !== undefined) this.#recordRemaining(call, request);
+    if (call.succeeded && request !== undefined) request.lastAnswerAt = now;
+    if (call.span?.isRecording()) describeCall(call.span, call, this.#recorder.dependencyTypical(call.dependency, now));
+    call.span = undefined;
+  }
+
+  #cancelSource(call: CallRecord, ending: 'timed_out' | 'aborted', now: number): CancelSource {
+    if (ending === 'timed_out') return 'local_timeout';
+    const request = call.scope?.request;
+    if (request?.cancelSource !== undefined) return request.cancelSource;
+    if (now >= call.deadlineAt - this.#recorder.config.deadlineToleranceMs) return 'inherited_deadline';
+    return now - (request?.lastAnswerAt ?? -Infinity) <= RACE_MS ? 'lost_race' : 'application';
+  }
+
+  #recordDurations(call: CallRecord, now: number): void {
+    const { callPhase } = this.#recorder.families;
+    const ms = now - call.startedAt;
+    call.series.executing.add(-1);
+    call.series.duration.recordMs(ms);
+    call.series.execution.add(ms / 1000);
+    if (now > call.deadlineAt) call.series.executionLate.add((now - Math.max(call.startedAt, call.deadlineAt)) / 1000);
+    if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
+    for (const [index, phaseMs] of call.phaseSums(now).entries()) {
+      const phase = PHASES[index];
+      if (phaseMs !== undefined && phase !== undefined) callPhase.cell(call.dependency, phase).recordMs(phaseMs);
+    }
+  }
+
+  #recordLateWork(call: CallRecord, request: RequestRecord, ending: CallEnding, now: number): void {
+    const uselessAt = request.uselessAt();
+    if (call.detached || now <= uselessAt) return;
+    const { postCancelSeconds, postCancelItems } = this.#recorder.families;
+    call.postCancelMs = now - Math.max(call.startedAt, uselessAt);
+    postCancelSeconds.cell(call.dependency, call.workKind, 'no').add(call.postCancelMs / 1000);
+    if (call.startedAt < uselessAt) {
+      postCancelItems.cell(call.dependency, call.workKind, LATE_RESULT[ending]).add(1);
+    }
+  }
+
+  #recordRemaining(call: CallRecord, request: RequestRecord): void {
+    if (call.remainingBeforeMs === undefined) return;
+    const early = request.series === undefined && request.endedAt === undefined;
+    if (early && (request.early?.length ?? 0) < MAX_EARLY) {
+      request.early ??= [];
+      request.early.push(call);
+      return;
+    }
+    this.recordRemainingOf(call, request);
+  }
+
+  /** Remaining time before and after, by the operation of the request. */
+  recordRemainingOf(call: CallRecord, request: RequestRecord): void {
+    const operation = this.#recorder.series.operation(request.operation ?? NO_OPERATION);
+    this.#recorder.recordRemaining(request, call.remainingBeforeMs ?? 0, operation.remainingBefore, operation.ratioBefore);
+    this.#recorder.recordRemaining(request, call.remainingAfterMs ?? 0, operation.remainingAfter, operation.ratioAfter);
+  }
+
+  #learn(call: CallRecord, ending: CallEnding, now: number): void {
+    if (call.dependency === NO_DEPENDENCY) return;
+    const usual = this.#recorder.dependencyUsual(call.dependency, now);
+    if (ending === 'answered' && now < call.deadlineAt) usual.complete(call.servedMs(now), now);
+    else usual.disturb(now);
+  }
+}
+
+const NO_OPERATION = 'unmatched';
+const LATE_RESULT: Readonly<Record<CallEnding, PostCancelResult>> = {
+  answered: 'completed',
+  failed: 'failed',
+  timed_out: 'stopped',
+  aborted: 'stopped',
+};
+
+/** An address is no name: it would be a label without bound, and says nothing to a reader. */
+function nameOfHost(host: string): string {
+  const name = host.toLowerCase();
+  return /^[0-9.]+$/.test(name) || name.includes(':') ? 'address' : name;
+}

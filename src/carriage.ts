@@ -1,0 +1,53 @@
+/** Headers out, per format: which ones go to a dependency, and what each says at the moment of the send. */
+import { formatConnectTimeout, formatEnvoyTimeout, formatRequestTimeout } from './core/wire.ts';
+import { formatGrpcTimeout } from './core/wire-grpc.ts';
+import { callerToken, formatTimeBudget, HEADER_TIME_BUDGET } from './core/wire-time-budget.ts';
+import type { CallRecord } from './records.ts';
+import type { Config, ForeignHeader } from './telemetry/config-settings.ts';
+
+export type OutgoingHeader = typeof HEADER_TIME_BUDGET | ForeignHeader;
+
+const NONE: readonly OutgoingHeader[] = Object.freeze([]);
+const OWN_ONLY: readonly OutgoingHeader[] = Object.freeze([HEADER_TIME_BUDGET]);
+
+const FORMATS: Readonly<Record<ForeignHeader, (ms: number) => string | undefined>> = {
+  'x-request-timeout-ms': formatRequestTimeout,
+  'grpc-timeout': formatGrpcTimeout,
+  'x-envoy-expected-rq-timeout-ms': formatEnvoyTimeout,
+  'connect-timeout-ms': formatConnectTimeout,
+};
+
+export class Carriage {
+  readonly #config: Config;
+  readonly #caller: string | undefined;
+
+  /** `serviceName` is what the peers see as their caller. */
+  constructor(config: Config, serviceName: string) {
+    this.#config = config;
+    this.#caller = callerToken(serviceName);
+  }
+
+  /** The headers that go to this host. Nothing of ours reaches a host that is not listed, if hosts are. */
+  headersFor(call: CallRecord, host: string, port: number | undefined): readonly OutgoingHeader[] {
+    const own = this.#config.sendsOwnHeader(host, port);
+    const foreign = call.settings !== undefined && call.settings.mode !== 'observe' ? call.settings.headers : NONE;
+    if (foreign.length === 0) return own ? OWN_ONLY : NONE;
+    return own ? [HEADER_TIME_BUDGET, ...foreign] : foreign;
+  }
+
+  /**
+   * The value of a header for a call that is being sent, from what `dispatch` handed down. undefined: leave
+   * the header out. Envoy reads 0 as no limit, so an exhausted budget is not written there.
+   */
+  render(header: OutgoingHeader, call: CallRecord, remainingMs: number | undefined): string | undefined {
+    if (header !== HEADER_TIME_BUDGET) return remainingMs === undefined ? undefined : FORMATS[header](remainingMs);
+    const request = call.scope?.request;
+    return formatTimeBudget({
+      remainingMs,
+      attempt: call.attempt,
+      repeated: call.attempt > 1 || (request?.repeated ?? false),
+      caller: this.#caller,
+      priority: request?.priority,
+    });
+  }
+}

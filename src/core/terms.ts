@@ -1,0 +1,151 @@
+/**
+ * Every closed list of the product, in the order that metrics, spans, dashboards and documents use.
+ * The strings are public: renaming one is a breaking change.
+ */
+
+/** Where in a request or a call time was when it ran out. The first six are the core ones. */
+export const PHASES = [
+  'pool_wait',
+  'connect',
+  'tls',
+  'request',
+  'db_execution',
+  'response',
+  'queue',
+  'local',
+  'dns',
+  'token',
+  'backoff',
+  'event_loop',
+] as const;
+export type Phase = (typeof PHASES)[number];
+
+/** Who ended the request or the call early. The first source wins and is kept. */
+export const CANCEL_SOURCES = [
+  'client_disconnect',
+  'local_timeout',
+  'upstream_cancel',
+  'inherited_deadline',
+  'shutdown',
+  'lost_race',
+  'application',
+] as const;
+export type CancelSource = (typeof CANCEL_SOURCES)[number];
+
+/** What the entry policy made of the budget that was received, or of its absence. */
+export const VERDICTS = [
+  'accepted',
+  'defaulted',
+  'clamped_high',
+  'clamped_low',
+  'refused_below_floor',
+  'invalid',
+  'untrusted',
+  'absent',
+] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** Which limit decided what a call may use. */
+export const BINDING_TERMS = [
+  'remaining_minus_reserve',
+  'dependency_cap',
+  'latency_derived',
+  'own_timeout',
+] as const;
+export type BindingTerm = (typeof BINDING_TERMS)[number];
+
+/** Why something was not started. */
+export const REFUSAL_REASONS = [
+  'deadline_exceeded_before_dispatch',
+  'below_useful_minimum',
+  'does_not_fit_retry',
+  'retry_budget_empty',
+  'per_request_limit',
+  'overloaded',
+  'quota',
+  'not_retryable',
+  'caller_gone',
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+/** How a request ended; exactly one. `useful` = within the deadline, with the caller still there. */
+export const OUTCOMES = [
+  'useful',
+  'late',
+  'degraded',
+  'expired',
+  'cancelled',
+  'failed',
+  'shed',
+  'refused',
+  'unknown',
+] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** What kind of attempt a call is. A reconnect loads nothing again and stays out of the ratios. */
+export const ATTEMPT_KINDS = ['original', 'resend', 'reexecute', 'reconnect', 'hedge'] as const;
+export type AttemptKind = (typeof ATTEMPT_KINDS)[number];
+
+/** Why the time ran out: the verdict on an expired, refused or late request. */
+export const EXPIRY_CAUSES = [
+  'caller_budget_too_small',
+  'slow_dependency',
+  'spent_before_call',
+  'pool_saturated',
+  'event_loop',
+  'retries',
+  'undetermined',
+] as const;
+export type ExpiryCause = (typeof EXPIRY_CAUSES)[number];
+
+/** Importance of a request. `unset` is what is recorded until somebody trusted says otherwise. */
+export const PRIORITIES = ['critical', 'normal', 'low', 'unset'] as const;
+export type Priority = (typeof PRIORITIES)[number];
+
+/** The form in which a budget arrived, in the order of preference between equal values. */
+export const BUDGET_SOURCES = [
+  'time_budget',
+  'x_request_timeout_ms',
+  'grpc_timeout',
+  'connect_timeout_ms',
+  'envoy_expected',
+  'envoy_upstream',
+  'pulse_timeout',
+  'pulse_deadline',
+  'misk',
+  'userver',
+  'yarpc',
+  'default',
+  'api',
+] as const;
+export type BudgetSource = (typeof BUDGET_SOURCES)[number];
+
+/** Why a header could not be used. `repeated` and `conflict` are counted although a value was found. */
+export const HEADER_FAULTS = [
+  'malformed',
+  'too_long',
+  'out_of_range',
+  'repeated',
+  'conflict',
+  'untrusted',
+] as const;
+export type HeaderFault = (typeof HEADER_FAULTS)[number];
+
+/** Findings that should never happen on a healthy path. */
+export const VIOLATIONS = ['reset', 'started_after_end', 'double_owner', 'commit_after_cancel'] as const;
+export type Violation = (typeof VIOLATIONS)[number];
+
+/** How a piece of work that went on after a cancel ended. */
+export const POST_CANCEL_RESULTS = ['completed', 'failed', 'stopped', 'started_after'] as const;
+export type PostCancelResult = (typeof POST_CANCEL_RESULTS)[number];
+
+/** What kind of work went on after a cancel. */
+export const WORK_KINDS = ['http', 'sql', 'handler', 'subtask', 'other'] as const;
+export type WorkKind = (typeof WORK_KINDS)[number];
+
+/** Label value for anything outside a list or beyond a cap. */
+export const OTHER = 'other';
+/** Label value where a thing exists but nobody named it (a caller that says nothing). */
+export const UNKNOWN = 'unknown';
+/** Label value of `dependency` where no call was in progress. */
+export const NO_DEPENDENCY = 'none';

@@ -1,0 +1,76 @@
+/**
+ * What is usual: quantiles of the durations of completed work, per operation and per dependency, bounded in
+ * memory. Cut-off work is censored and only counted. The baseline is the window before the current one and is
+ * kept, not replaced, while the share of disturbed work is high: an incident must not become the new usual.
+ */
+import { DDSketch } from '@datadog/sketches-js';
+
+export interface Typical {
+  readonly medianMs: number;
+  readonly p95Ms: number;
+}
+
+export interface UsualSettings {
+  readonly windowMs: number;
+  /** Fewer completed items than this say nothing. */
+  readonly minCount: number;
+  /** Share of disturbed work from which on a window is taken for an incident. */
+  readonly maxDisturbedShare: number;
+}
+
+export const USUAL_SETTINGS: UsualSettings = { windowMs: 60_000, minCount: 20, maxDisturbedShare: 0.2 };
+
+/** Accuracy of 2 % keeps a sketch at a few hundred numbers over the whole range. */
+const RELATIVE_ACCURACY = 0.02;
+
+export class Usual {
+  readonly #settings: UsualSettings;
+  #startedAt: number;
+  #current: DDSketch | undefined;
+  #completed = 0;
+  #disturbed = 0;
+  #baseline: Typical | undefined;
+
+  constructor(now: number, settings: UsualSettings = USUAL_SETTINGS) {
+    this.#settings = settings;
+    this.#startedAt = now;
+  }
+
+  /** Work that ran to its end, with nothing cutting it short. */
+  complete(ms: number, now: number): void {
+    this.#turn(now);
+    this.#current ??= new DDSketch({ relativeAccuracy: RELATIVE_ACCURACY });
+    this.#current.accept(ms);
+    this.#completed++;
+  }
+
+  /** Work that was cut off, or ended after the deadline of its request. */
+  disturb(now: number): void {
+    this.#turn(now);
+    this.#disturbed++;
+  }
+
+  /** undefined while too little is known. */
+  typical(now: number): Typical | undefined {
+    this.#turn(now);
+    return this.#baseline ?? this.#read();
+  }
+
+  #turn(now: number): void {
+    if (now - this.#startedAt < this.#settings.windowMs) return;
+    const total = this.#completed + this.#disturbed;
+    if (this.#disturbed <= this.#settings.maxDisturbedShare * total) this.#baseline = this.#read() ?? this.#baseline;
+    this.#startedAt = now;
+    this.#current = undefined;
+    this.#completed = 0;
+    this.#disturbed = 0;
+  }
+
+  #read(): Typical | undefined {
+    if (this.#current === undefined || this.#completed < this.#settings.minCount) return undefined;
+    return {
+      medianMs: this.#current.getValueAtQuantile(0.5),
+      p95Ms: this.#current.getValueAtQuantile(0.95),
+    };
+  }
+}

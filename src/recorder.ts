@@ -1,0 +1,287 @@
+/**
+ * The one place where the state of requests becomes metrics and attributes. Adapters say what they saw and
+ * when; nothing here knows a library. One request flows: enter → handling → (calls) → cancel? → finish.
+ */
+import { decideEntry } from './core/entry.ts';
+import { type Headers, readBudget } from './core/received.ts';
+import { CallRecorder } from './call-recorder.ts';
+import { type CancelSource, NO_DEPENDENCY, type Outcome, UNKNOWN } from './core/terms.ts';
+import { type Typical, USUAL_SETTINGS, Usual } from './core/usual.ts';
+import { decideCause } from './core/verdict.ts';
+import { BudgetError, RequestRecord } from './records.ts';
+import type { Config } from './telemetry/config-settings.ts';
+import { createFamilies, type Families, type HistogramCell } from './telemetry/metrics.ts';
+import { Series } from './telemetry/series.ts';
+import { describeRequest } from './telemetry/spans.ts';
+
+/** What the recorder asks of the process it runs in. */
+export interface Clock {
+  /** Monotonic milliseconds. */
+  now(): number;
+  /** Upper bound of how long an event seen now has waited for the loop. */
+  waitMs(now: number): number;
+  /** Milliseconds the loop has been idle since the process started. */
+  idleMs(): number;
+}
+
+export interface ArrivalFacts {
+  readonly headers: Headers;
+  readonly remoteAddress: string | undefined;
+  readonly method: string;
+  readonly path: string;
+}
+
+export interface Ending {
+  /** The whole reply was handed over with the caller still there. */
+  readonly completed: boolean;
+  readonly status: number | undefined;
+}
+
+const UNMATCHED = 'unmatched';
+
+export class Recorder {
+  readonly config: Config;
+  readonly families: Families;
+  readonly series: Series;
+  readonly clock: Clock;
+  readonly calls: CallRecorder;
+  readonly #operationUsual = new Map<string, Usual>();
+  readonly #dependencyUsual = new Map<string, Usual>();
+
+  constructor(config: Config, clock: Clock, families: Families = createFamilies(config.bucketsS)) {
+    this.config = config;
+    this.clock = clock;
+    this.calls = new CallRecorder(this);
+    this.families = families;
+    const { operations, dependencies, callers } = config.labels;
+    this.series = new Series(
+      families,
+      { operation: operations, dependency: dependencies, caller: callers },
+      config.callers,
+    );
+    families.policyInfo.cell(config.policyVersion).value = 1;
+    for (const settings of Object.values(config.dependencies)) {
+      this.series.dependency(this.series.dependencies.fold(settings.name));
+      const reserveMs = config.reserveMsFor(undefined, settings);
+      families.reserve.cell(settings.name).value = reserveMs / 1000;
+      if (settings.capMs !== undefined) families.dependencyCap.cell(settings.name).value = settings.capMs / 1000;
+    }
+  }
+
+  /** A request has been seen. Never throws for any header. */
+  enter(facts: ArrivalFacts, now: number): RequestRecord {
+    const trusted = this.config.isTrusted(facts.remoteAddress);
+    const received = readBudget(facts.headers, { trusted });
+    for (const { source, fault } of received.findings) this.families.headerInvalid.cell(source, fault).add(1);
+    // Our header says what the sender had left; another one that says more is a fresh timeout.
+    if (received.conflict && received.source === 'time_budget') this.families.violations.cell('reset').add(1);
+    const operation = this.config.operationForPath(facts.method, facts.path);
+    const decision = decideEntry(received, this.#policy(operation, trusted));
+    const record = new RequestRecord({
+      arrivedAt: now - this.clock.waitMs(now),
+      startedAt: now,
+      idleMs: this.clock.idleMs(),
+      receivedMs: decision.receivedMs,
+      effectiveMs: decision.effectiveMs,
+      source: decision.source,
+      verdict: decision.verdict,
+      caller: received.caller === undefined ? UNKNOWN : this.series.callers.fold(received.caller),
+      priority: received.priority ?? 'unset',
+      fromInstrumented: received.fromInstrumented,
+    });
+    record.attempt = received.attempt ?? 1;
+    record.repeated = received.repeated;
+    record.received = received;
+    record.trusted = trusted;
+    if (operation !== undefined) record.operation = this.series.operations.fold(operation);
+    return record;
+  }
+
+  /** The operation's handler starts. `operation` is its route template, where one is known. */
+  handling(record: RequestRecord, operation: string | undefined, now: number): void {
+    if (record.endedAt !== undefined) return;
+    record.handling(now);
+    if (operation === undefined || record.operation !== undefined) return;
+    record.operation = this.series.operations.fold(operation);
+    const settings = this.config.operationSettings(operation);
+    const { entry } = this.config;
+    if (settings.defaultMs === entry.defaultMs && settings.ceilingMs === entry.ceilingMs) return;
+    if (record.received === undefined || record.cancelledAt !== undefined) return;
+    const decision = decideEntry(record.received, this.#policy(operation, record.trusted));
+    record.decide(decision.effectiveMs, decision.source, decision.verdict);
+  }
+
+  /** Counts the arrival, once its operation is known or will never be. */
+  admit(record: RequestRecord, now: number): void {
+    if (record.series !== undefined) return;
+    record.operation ??= UNMATCHED;
+    const series = this.series.who(record.caller, record.operation, record.priority);
+    record.series = series;
+    series.offered.add(1);
+    series.admitted.add(1);
+    this.families.verdicts.cell(record.caller, record.verdict).add(1);
+    for (const call of record.early ?? []) this.calls.recordRemainingOf(call, record);
+    record.early = undefined;
+    if (record.receivedMs !== undefined) series.received.recordMs(record.receivedMs);
+    if (record.effectiveMs === undefined) return;
+    this.recordRemaining(record, record.deadlineAt - record.startedAt, series.operation.remainingReceived, series.operation.ratioReceived);
+    const typical = this.operationTypical(record.operation, now);
+    if (typical !== undefined && record.effectiveMs < typical.medianMs) {
+      record.insufficient = true;
+      series.insufficient.add(1);
+    }
+  }
+
+  /** Ends the request early. The first source is kept; false for a later one. */
+  cancel(record: RequestRecord, source: CancelSource, now: number): boolean {
+    if (!record.cancel(source, now)) return false;
+    record.abort?.abort(new BudgetError(source));
+    return true;
+  }
+
+  /** The peer closed the connection before it had the whole reply (design rule 11; requirements C-05). */
+  peerGone(record: RequestRecord, now: number): void {
+    const fromCaller = record.source !== undefined && record.source !== 'default';
+    if (fromCaller && now >= record.deadlineAt - this.config.deadlineToleranceMs) {
+      this.cancel(record, 'inherited_deadline', now);
+    } else {
+      this.cancel(record, record.fromInstrumented ? 'upstream_cancel' : 'client_disconnect', now);
+    }
+  }
+
+  /** The request is over: one outcome, its metrics, its span. */
+  finish(record: RequestRecord, ending: Ending, now: number): void {
+    if (record.endedAt !== undefined) return;
+    this.admit(record, now);
+    if (ending.completed && isTimeoutStatus(ending.status) && record.handlerTracked && record.handlerEndedAt === undefined) {
+      // A timeout middleware answered while the handler runs on: it is the one that gave up.
+      record.cancel('local_timeout', now);
+    }
+    const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
+    record.close(now, this.clock.idleMs(), outcome);
+    const series = record.series;
+    const operation = record.operation ?? UNMATCHED;
+    series?.outcome(outcome).add(1);
+    if (record.cancelSource !== undefined) this.families.cancellations.cell(operation, record.cancelSource).add(1);
+    this.#recordExpiry(record, operation, now);
+    this.#recordDurations(record, now);
+    this.#learn(record, operation, now);
+    if (ending.completed && !record.handlerTracked) this.handlerEnded(record, now);
+    this.#describe(record, operation, now);
+    record.received = undefined;
+    record.span = undefined;
+  }
+
+  /** The handler has really ended, which may be long after the reply. */
+  handlerEnded(record: RequestRecord, now: number): void {
+    if (record.handlerEndedAt !== undefined) return;
+    record.handlerEndedAt = now;
+    const uselessAt = record.uselessAt();
+    if (now <= uselessAt) return;
+    this.families.postCancelSeconds.cell(NO_DEPENDENCY, 'handler', 'no').add((now - uselessAt) / 1000);
+    this.families.postCancelItems.cell(NO_DEPENDENCY, 'handler', 'completed').add(1);
+  }
+
+  recordRemaining(record: RequestRecord, leftMs: number, seconds: HistogramCell, ratio: HistogramCell): void {
+    const clamped = Math.max(0, leftMs);
+    seconds.recordMs(clamped);
+    if (record.effectiveMs !== undefined && record.effectiveMs > 0) ratio.record(clamped / record.effectiveMs);
+  }
+
+  operationTypical(operation: string, now: number): Typical | undefined {
+    const known = this.#operationUsual.get(operation)?.typical(now);
+    return known ?? configured(this.config.operationSettings(operation).typicalMs);
+  }
+
+  dependencyTypical(dependency: string, now: number): Typical | undefined {
+    const known = this.#dependencyUsual.get(dependency)?.typical(now);
+    return known ?? configured(this.config.dependencies[dependency]?.typicalMs);
+  }
+
+  dependencyUsual(dependency: string, now: number): Usual {
+    return usualOf(this.#dependencyUsual, dependency, now);
+  }
+
+  #policy(operation: string | undefined, trusted: boolean) {
+    const { entry } = this.config;
+    const { defaultMs, ceilingMs, floorMs } = this.config.operationSettings(operation);
+    return { mode: entry.mode, role: entry.role, trusted, defaultMs, ceilingMs, floorMs };
+  }
+
+  #recordExpiry(record: RequestRecord, operation: string, now: number): void {
+    if (now < record.deadlineAt) return;
+    const expiry = record.ledger.expiry;
+    this.families.expiries.cell(expiry?.call?.dependency ?? NO_DEPENDENCY, expiry?.phase ?? 'queue').add(1);
+    if (record.outcome !== 'expired' && record.outcome !== 'late') return;
+    record.cause = decideCause({
+      ledger: record.ledger,
+      effectiveMs: record.effectiveMs ?? 0,
+      overrunMs: now - record.deadlineAt,
+      spentBeforeFirstCallMs: record.spentBeforeFirstCallMs(),
+      loopBlockedMs: record.loopBlockedMs(),
+      operationTypical: this.operationTypical(operation, now),
+      dependencyTypical: (dependency) => this.dependencyTypical(dependency, now),
+    });
+    this.families.expiryCauses.cell(operation, record.cause).add(1);
+  }
+
+  #recordDurations(record: RequestRecord, now: number): void {
+    const series = record.series?.operation;
+    if (series === undefined) return;
+    const handlerAt = record.handlerAt ?? now;
+    series.queue.recordMs(handlerAt - record.arrivedAt);
+    series.processing.recordMs(now - handlerAt);
+    if (record.outcome === 'useful') series.usefulDuration.recordMs(now - record.arrivedAt);
+    if (now > record.deadlineAt) series.overrun.recordMs(now - record.deadlineAt);
+    const spentMs = record.spentBeforeFirstCallMs();
+    if (spentMs !== undefined && record.effectiveMs !== undefined && record.effectiveMs > 0) {
+      series.localSpend.record(Math.min(1, spentMs / record.effectiveMs));
+    }
+  }
+
+  #learn(record: RequestRecord, operation: string, now: number): void {
+    const usual = usualOf(this.#operationUsual, operation, now);
+    if (record.outcome === 'useful') usual.complete(now - record.arrivedAt, now);
+    else usual.disturb(now);
+  }
+
+  #describe(record: RequestRecord, operation: string, now: number): void {
+    const span = record.span;
+    if (span === undefined || !span.isRecording()) return;
+    describeRequest(span, record, now, {
+      mode: this.config.entry.mode,
+      reserveMs: this.config.reserveMsFor(operation, undefined),
+      typical: this.operationTypical(operation, now),
+    });
+  }
+}
+
+function decideOutcome(record: RequestRecord, ending: Ending, now: number, toleranceMs: number): Outcome {
+  const expired = now >= record.deadlineAt;
+  const failed = (ending.status ?? 0) >= 500;
+  if (!ending.completed) {
+    return expired || record.cancelSource === 'inherited_deadline' ? 'expired' : 'cancelled';
+  }
+  if (ending.status === 429) return 'shed';
+  // 504 within the tolerance of the deadline is the answer "time is up", sent just before it.
+  if (failed && now >= record.deadlineAt - toleranceMs) return 'expired';
+  if (failed) return 'failed';
+  return expired ? 'late' : 'useful';
+}
+
+function isTimeoutStatus(status: number | undefined): boolean {
+  return status === 503 || status === 504 || status === 408;
+}
+
+function usualOf(known: Map<string, Usual>, name: string, now: number): Usual {
+  let usual = known.get(name);
+  if (usual === undefined) {
+    usual = new Usual(now, USUAL_SETTINGS);
+    known.set(name, usual);
+  }
+  return usual;
+}
+
+function configured(typicalMs: number | undefined): Typical | undefined {
+  return typicalMs === undefined ? undefined : { medianMs: typicalMs, p95Ms: typicalMs };
+}

@@ -1,0 +1,80 @@
+/** The pure records with what belongs to this process: the span they are told on and the cells they fill. */
+import type { Span } from '@opentelemetry/api';
+import { Call, type CallTarget } from './core/call.ts';
+import type { Received } from './core/received.ts';
+import type { CancelSource, ExpiryCause } from './core/terms.ts';
+import { TimeBudget } from './core/time-budget.ts';
+import type { DependencySettings } from './telemetry/config-settings.ts';
+import type { DependencySeries, WhoSeries } from './telemetry/series.ts';
+
+/** Why a budget's signal fired. `code` is the cancel source, or `deadline_exceeded`. */
+export class BudgetError extends Error {
+  readonly code: CancelSource | 'deadline_exceeded';
+
+  constructor(code: CancelSource | 'deadline_exceeded') {
+    super(code === 'deadline_exceeded' ? 'The time budget of the request is used up' : `Cancelled: ${code}`);
+    this.name = 'BudgetError';
+    this.code = code;
+  }
+}
+
+/** What a piece of work sees: its request, and its own, perhaps shorter, deadline. */
+export interface Scope {
+  readonly request: RequestRecord;
+  readonly deadlineAt: number;
+  /** Marked as meant to outlive the request: stays out of post-cancel figures. */
+  readonly detached: boolean;
+}
+
+export class RequestRecord extends TimeBudget implements Scope {
+  readonly detached = false;
+  span: Span | undefined;
+  series: WhoSeries | undefined;
+  cause: ExpiryCause | undefined;
+  insufficient = false;
+  /** A framework tells when the handler ends, so the end of the reply is not taken for it. */
+  handlerTracked = false;
+  /** Made when somebody asks for the signal, never before. */
+  abort: AbortController | undefined;
+  /** Ordinal of the attempt that this request is, as its sender said; 1 = original. */
+  attempt = 1;
+  /** This or any ancestor attempt was a repeat. */
+  repeated = false;
+  /** What arrived, kept until the operation and with it the entry policy is known. */
+  received: Received | undefined;
+  trusted = false;
+  /** When a call of the request was last answered: tells the loser of a race. */
+  lastAnswerAt: number | undefined;
+  /** Calls that ended before the operation was known. */
+  early: CallRecord[] | undefined;
+
+
+  get request(): RequestRecord {
+    return this;
+  }
+}
+
+export class CallRecord extends Call {
+  readonly scope: Scope | undefined;
+  readonly series: DependencySeries;
+  readonly settings: DependencySettings | undefined;
+  span: Span | undefined;
+  postCancelMs: number | undefined;
+  /** Ordinal of this attempt at its operation; 1 = original. */
+  attempt = 1;
+  /** Counted as open on its request; false for detached calls and for those after its end. */
+  inRequest = false;
+
+  constructor(
+    target: CallTarget,
+    scope: Scope | undefined,
+    series: DependencySeries,
+    settings: DependencySettings | undefined,
+    startedAt: number,
+  ) {
+    super(target, startedAt, scope?.deadlineAt ?? Infinity, scope?.detached ?? false);
+    this.scope = scope;
+    this.series = series;
+    this.settings = settings;
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * Every number is kept in a cell that its user looks up once and holds: a counter cell costs 1 ns, an
+ * OpenTelemetry `add` 560 ns of which most is hashing the labels (measured; docs/benchmarks.md). The cells
+ * are handed over at collection, by a metric producer where the SDK is ours, else by observable
+ * instruments; histograms under a foreign provider have no observable form and are also recorded there.
+ */
+import type { Attributes } from '@opentelemetry/api';
+import {
+  CLOSED_LABELS,
+  type LabelName,
+  labelKey,
+  METRICS,
+  type MetricDefinition,
+  type MetricKey,
+  RATIO_BUCKETS,
+  SECONDS_BUCKETS,
+} from './names.ts';
+
+export class NumberCell {
+  value = 0;
+  readonly attributes: Attributes;
+
+  constructor(attributes: Attributes) {
+    this.attributes = attributes;
+  }
+
+  add(amount: number): void {
+    this.value += amount;
+  }
+}
+
+/** A histogram with explicit bounds. Negative and non-finite values are not recorded (the SDK drops them). */
+export class HistogramCell {
+  readonly attributes: Attributes;
+  readonly bounds: readonly number[];
+  readonly counts: number[];
+  sum = 0;
+  count = 0;
+  /** Set where a foreign meter must see each value. */
+  sink: ((value: number, attributes: Attributes) => void) | undefined;
+
+  constructor(attributes: Attributes, bounds: readonly number[]) {
+    this.attributes = attributes;
+    this.bounds = bounds;
+    this.counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  record(value: number): void {
+    if (!(value >= 0) || value === Infinity) return;
+    let index = 0;
+    // A bucket is "up to and including its bound", as in the SDK.
+    while (index < this.bounds.length && value > (this.bounds[index] ?? Infinity)) index++;
+    this.counts[index] = (this.counts[index] ?? 0) + 1;
+    this.sum += value;
+    this.count++;
+    this.sink?.(value, this.attributes);
+  }
+
+  recordMs(ms: number): void {
+    this.record(ms / 1000);
+  }
+}
+
+type Tree<Cell> = Map<string, Tree<Cell> | Cell>;
+
+/** All series of one metric. Label values are given in the order of the definition's labels. */
+export class Family<Cell extends NumberCell | HistogramCell> {
+  readonly definition: MetricDefinition;
+  readonly cells: Cell[] = [];
+  readonly #create: (attributes: Attributes) => Cell;
+  readonly #tree: Tree<Cell> = new Map();
+  #onCell: ((cell: Cell) => void) | undefined;
+
+  constructor(definition: MetricDefinition, create: (attributes: Attributes) => Cell) {
+    this.definition = definition;
+    this.#create = create;
+  }
+
+  /** The series with these label values, made at 0 if it is new. Callers bound open labels before. */
+  cell(...values: readonly string[]): Cell {
+    let node: Tree<Cell> = this.#tree;
+    const last = values.length - 1;
+    for (let i = 0; i < last; i++) {
+      const value = values[i] ?? '';
+      let next = node.get(value);
+      if (!(next instanceof Map)) {
+        next = new Map();
+        node.set(value, next);
+      }
+      node = next;
+    }
+    const leafKey = values[last] ?? '';
+    const leaf = node.get(leafKey);
+    if (leaf !== undefined && !(leaf instanceof Map)) return leaf;
+    const attributes: Attributes = {};
+    for (const [i, label] of this.definition.labels.entries()) attributes[labelKey(label)] = values[i] ?? '';
+    const cell = this.#create(attributes);
+    node.set(leafKey, cell);
+    this.cells.push(cell);
+    this.#onCell?.(cell);
+    return cell;
+  }
+
+  /** Calls `visit` for each cell there is and each that will be. */
+  eachCell(visit: (cell: Cell) => void): void {
+    this.#onCell = visit;
+    for (const cell of this.cells) visit(cell);
+  }
+}
+
+type FamilyOf<K extends MetricKey> = (typeof METRICS)[K]['type'] extends 'histogram'
+  ? Family<HistogramCell>
+  : Family<NumberCell>;
+export type Families = { readonly [K in MetricKey]: FamilyOf<K> };
+
+/** Makes the families of all metrics. `secondsBuckets` replaces the default bounds of durations. */
+export function createFamilies(secondsBuckets: readonly number[] = SECONDS_BUCKETS): Families {
+  const families: Record<string, Family<NumberCell> | Family<HistogramCell>> = {};
+  for (const [key, definition] of Object.entries(METRICS)) {
+    const bounds = definition.unit === '1' ? RATIO_BUCKETS : secondsBuckets;
+    families[key] =
+      definition.type === 'histogram'
+        ? new Family(definition, (attributes) => new HistogramCell(attributes, bounds))
+        : new Family(definition, (attributes) => new NumberCell(attributes));
+  }
+  // Built key by key from METRICS just above, which the compiler cannot follow.
+  return families as unknown as Families;
+}
+
+export interface LabelCaps {
+  readonly operation: number;
+  readonly dependency: number;
+  readonly caller: number;
+}
+
+/**
+ * The most series a metric can have in one process: the product of its labels' values, each open label
+ * with its cap and `other` (and `unknown` or `none` where it has one); a histogram has buckets + 3 for each.
+ */
+export function seriesBound(
+  definition: MetricDefinition,
+  caps: LabelCaps,
+  buckets: number = SECONDS_BUCKETS.length,
+): number {
+  let bound = 1;
+  for (const label of definition.labels) bound *= labelBound(label, caps);
+  if (definition.type !== 'histogram') return bound;
+  return bound * ((definition.unit === '1' ? RATIO_BUCKETS.length : buckets) + 3);
+}
+
+function labelBound(label: LabelName, caps: LabelCaps): number {
+  if (label === 'operation' || label === 'dependency' || label === 'caller') return caps[label] + 2;
+  if (label === 'pool') return caps.dependency + 1;
+  if (label === 'policy_version') return 1;
+  // binding_term has the value `none` beside its list.
+  return CLOSED_LABELS[label].length + (label === 'binding_term' ? 1 : 0);
+}

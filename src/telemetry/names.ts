@@ -1,0 +1,369 @@
+/**
+ * Every public name of the telemetry: metrics with their unit, labels and buckets, span attributes,
+ * events and header names. Dashboards, documents and tests read this file; nothing else spells a name.
+ *
+ * Instrument names carry their unit, against the convention and on purpose: the Prometheus exporter of
+ * OpenTelemetry JS adds no unit suffix, OTLP ingestion does and does not double one that is there, so a
+ * series has one name on every path.
+ */
+import {
+  ATTEMPT_KINDS,
+  BINDING_TERMS,
+  BUDGET_SOURCES,
+  CANCEL_SOURCES,
+  EXPIRY_CAUSES,
+  HEADER_FAULTS,
+  OUTCOMES,
+  PHASES,
+  POST_CANCEL_RESULTS,
+  PRIORITIES,
+  REFUSAL_REASONS,
+  VERDICTS,
+  VIOLATIONS,
+  WORK_KINDS,
+} from '../core/terms.ts';
+
+export const SCOPE_NAME = 'otel-time-budget';
+
+export const POINTS = ['received', 'before_call', 'after_call'] as const;
+export type Point = (typeof POINTS)[number];
+export const ATTEMPTS = ['first', 'repeat'] as const;
+export const INTENDED = ['yes', 'no'] as const;
+
+/** Labels whose values come from outside: capped, the excess folds into `other` and is counted. */
+export const OPEN_LABELS = ['operation', 'dependency', 'caller'] as const;
+export type OpenLabel = (typeof OPEN_LABELS)[number];
+
+/** Labels with a closed list of values. */
+export const CLOSED_LABELS = {
+  priority: PRIORITIES,
+  outcome: OUTCOMES,
+  verdict: VERDICTS,
+  phase: PHASES,
+  cause: EXPIRY_CAUSES,
+  binding_term: BINDING_TERMS,
+  cancel_source: CANCEL_SOURCES,
+  refusal_reason: REFUSAL_REASONS,
+  point: POINTS,
+  attempt: ATTEMPTS,
+  attempt_kind: ATTEMPT_KINDS,
+  work_kind: WORK_KINDS,
+  post_cancel_result: POST_CANCEL_RESULTS,
+  intended: INTENDED,
+  violation: VIOLATIONS,
+  header_fault: HEADER_FAULTS,
+  header_format: BUDGET_SOURCES,
+  folded_label: OPEN_LABELS,
+} as const;
+export type ClosedLabel = keyof typeof CLOSED_LABELS;
+
+/** The key under which a label is exported, where it differs from its list's name. */
+const LABEL_KEYS: Partial<Record<ClosedLabel | OpenLabel, string>> = {
+  cancel_source: 'source',
+  refusal_reason: 'reason',
+  attempt_kind: 'kind',
+  work_kind: 'kind',
+  violation: 'kind',
+  post_cancel_result: 'result',
+  header_fault: 'reason',
+  header_format: 'format',
+  folded_label: 'label',
+};
+export type LabelName = ClosedLabel | OpenLabel | 'policy_version' | 'pool';
+
+export function labelKey(label: LabelName): string {
+  if (label === 'pool') return 'db.client.connection.pool.name';
+  if (label === 'policy_version') return label;
+  return LABEL_KEYS[label] ?? label;
+}
+
+/** Seconds, chosen so that 12 ms reads between 10 and 25 ms (dashboards 4.2). */
+export const SECONDS_BUCKETS: readonly number[] = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+export const RATIO_BUCKETS: readonly number[] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
+
+export interface MetricDefinition {
+  readonly name: string;
+  readonly type: 'counter' | 'histogram' | 'gauge';
+  readonly unit: string;
+  readonly labels: readonly LabelName[];
+  readonly description: string;
+}
+
+function counter(name: string, unit: string, labels: readonly LabelName[], description: string) {
+  return { name, type: 'counter', unit, labels, description } as const;
+}
+function histogram(name: string, unit: 's' | '1', labels: readonly LabelName[], description: string) {
+  return { name, type: 'histogram', unit, labels, description } as const;
+}
+function gauge(name: string, unit: string, labels: readonly LabelName[], description: string) {
+  return { name, type: 'gauge', unit, labels, description } as const;
+}
+
+const WHO = ['caller', 'operation', 'priority'] as const;
+
+/** The catalogue. A Prometheus name is the name with `_` for `.`, and `_total` behind a counter. */
+export const METRICS = {
+  offered: counter('time_budget.offered', '{request}', WHO, 'Requests that arrived.'),
+  admitted: counter('time_budget.admitted', '{request}', WHO, 'Requests whose handler was let run.'),
+  outcomes: counter(
+    'time_budget.outcomes',
+    '{request}',
+    [...WHO, 'outcome'],
+    'Ended requests by their one outcome.',
+  ),
+  insufficient: counter(
+    'time_budget.insufficient',
+    '{request}',
+    ['caller', 'operation'],
+    'Requests that arrived with less time than the operation usually takes.',
+  ),
+  verdicts: counter('time_budget.verdicts', '{request}', ['caller', 'verdict'], 'Entry verdicts.'),
+  received: histogram(
+    'time_budget.received.seconds',
+    's',
+    ['caller', 'operation'],
+    'Budget received, as the caller gave it.',
+  ),
+  remaining: histogram(
+    'time_budget.remaining.seconds',
+    's',
+    ['operation', 'point'],
+    'Time left at a point of the request; an overrun counts as 0 here and in overrun.',
+  ),
+  remainingRatio: histogram(
+    'time_budget.remaining.ratio',
+    '1',
+    ['operation', 'point'],
+    'Time left as a share of the effective budget.',
+  ),
+  overrun: histogram(
+    'time_budget.overrun.seconds',
+    's',
+    ['operation'],
+    'Time past the deadline of requests that ended after it.',
+  ),
+  localSpend: histogram(
+    'time_budget.local_spend.ratio',
+    '1',
+    ['operation'],
+    'Share of the effective budget gone before the first call.',
+  ),
+  queue: histogram(
+    'time_budget.queue.seconds',
+    's',
+    ['operation'],
+    "Time from arrival until the operation's own handler started.",
+  ),
+  processing: histogram(
+    'time_budget.processing.seconds',
+    's',
+    ['operation'],
+    'Time from the start of the handler until the request ended.',
+  ),
+  usefulDuration: histogram(
+    'time_budget.useful_duration.seconds',
+    's',
+    ['operation'],
+    'Duration of requests with outcome useful, from arrival.',
+  ),
+  allowance: histogram(
+    'time_budget.allowance.seconds',
+    's',
+    ['dependency'],
+    'What a call may use: the smallest of its limits.',
+  ),
+  callDuration: histogram(
+    'time_budget.call_duration.seconds',
+    's',
+    ['dependency'],
+    'Duration of calls, those cut off included.',
+  ),
+  callPhase: histogram(
+    'time_budget.call_phase.seconds',
+    's',
+    ['dependency', 'phase'],
+    'Time a call spent in a phase; a phase that did not happen is absent.',
+  ),
+  calls: counter(
+    'time_budget.calls',
+    '{call}',
+    ['caller', 'dependency', 'binding_term'],
+    'Calls by the limit that decided; binding term none = no limit at all.',
+  ),
+  cutOff: counter(
+    'time_budget.calls.cut_off',
+    '{call}',
+    ['dependency'],
+    'Calls ended by a timeout or a cancel: their duration is censored.',
+  ),
+  expiries: counter(
+    'time_budget.expiries',
+    '{expiry}',
+    ['dependency', 'phase'],
+    'Times a budget or a call ran out, by the phase in progress.',
+  ),
+  expiryCauses: counter(
+    'time_budget.expiry_causes',
+    '{request}',
+    ['operation', 'cause'],
+    'Expired, refused and late requests by the verdict on why.',
+  ),
+  refused: counter(
+    'time_budget.refused',
+    '{attempt}',
+    ['dependency', 'attempt', 'refusal_reason'],
+    'Calls not made for lack of budget; in observe, calls that would not have been made.',
+  ),
+  execution: counter(
+    'time_budget.execution.seconds',
+    's',
+    ['dependency'],
+    'Time dependencies were kept busy by calls.',
+  ),
+  executionLate: counter(
+    'time_budget.execution_late.seconds',
+    's',
+    ['dependency'],
+    'The part of it past the deadline of the request.',
+  ),
+  executing: gauge('time_budget.executing', '{call}', ['dependency'], 'Calls in flight.'),
+  cancellations: counter(
+    'time_budget.cancellations',
+    '{request}',
+    ['operation', 'cancel_source'],
+    'Requests ended early, by the first source.',
+  ),
+  postCancelSeconds: counter(
+    'time_budget.post_cancel.seconds',
+    's',
+    ['dependency', 'work_kind', 'intended'],
+    'Time worked after the request was cancelled or its deadline had passed.',
+  ),
+  postCancelItems: counter(
+    'time_budget.post_cancel_items',
+    '{item}',
+    ['dependency', 'work_kind', 'post_cancel_result'],
+    'Pieces of work that were open at, or started after, the cancel.',
+  ),
+  detached: counter(
+    'time_budget.detached.seconds',
+    's',
+    ['dependency'],
+    'Time of calls made inside detach(): marked as meant to outlive the request.',
+  ),
+  violations: counter(
+    'time_budget.violations',
+    '{violation}',
+    ['violation'],
+    'Findings that should not happen: a call given more than was left, a call started after the end.',
+  ),
+  headerInvalid: counter(
+    'time_budget.header.invalid',
+    '{header}',
+    ['header_format', 'header_fault'],
+    'Budget headers that could not be used as they came.',
+  ),
+  labelOverflow: counter(
+    'time_budget.label_overflow',
+    '{value}',
+    ['folded_label'],
+    'Records whose label value was folded into other.',
+  ),
+  internalErrors: counter(
+    'time_budget.internal_errors',
+    '{error}',
+    [],
+    'Faults inside this package that were kept from the service.',
+  ),
+  reserve: gauge('time_budget.reserve.seconds', 's', ['dependency'], 'Reserve in force.'),
+  dependencyCap: gauge('time_budget.dependency_cap.seconds', 's', ['dependency'], 'Cap in force.'),
+  policyInfo: gauge('time_budget.policy_info', '{policy}', ['policy_version'], 'Always 1.'),
+  poolWait: histogram(
+    'db.client.connection.wait_time',
+    's',
+    ['pool'],
+    'The time it took to obtain an open connection from the pool.',
+  ),
+  poolTimeouts: counter(
+    'db.client.connection.timeouts',
+    '{timeout}',
+    ['pool'],
+    'The number of connection timeouts that have occurred trying to obtain a connection from the pool.',
+  ),
+  poolCreate: histogram(
+    'db.client.connection.create_time',
+    's',
+    ['pool'],
+    'The time it took to create a new connection.',
+  ),
+  poolUse: histogram(
+    'db.client.connection.use_time',
+    's',
+    ['pool'],
+    'The time between borrowing a connection and returning it to the pool.',
+  ),
+} as const satisfies Record<string, MetricDefinition>;
+export type MetricKey = keyof typeof METRICS;
+
+/** Span attributes. Durations are milliseconds, may be negative, and are absent where unknown. */
+export const ATTR = {
+  received: 'time_budget.received_ms',
+  effective: 'time_budget.effective_ms',
+  source: 'time_budget.source',
+  verdict: 'time_budget.verdict',
+  queue: 'time_budget.queue_ms',
+  processing: 'time_budget.processing_ms',
+  spentBeforeFirstCall: 'time_budget.spent_before_first_call_ms',
+  remaining: 'time_budget.remaining_ms',
+  outcome: 'time_budget.outcome',
+  overrun: 'time_budget.overrun_ms',
+  expiryPhase: 'time_budget.expiry.phase',
+  expiryDependency: 'time_budget.expiry.dependency',
+  expiryCause: 'time_budget.expiry.cause',
+  cancelSource: 'time_budget.cancel.source',
+  reserve: 'time_budget.reserve_ms',
+  caller: 'time_budget.caller',
+  operation: 'time_budget.operation',
+  priority: 'time_budget.priority',
+  insufficient: 'time_budget.insufficient',
+  operationTypical: 'time_budget.operation_typical_ms',
+  mode: 'time_budget.mode',
+  loopBlocked: 'time_budget.loop_blocked_ms',
+  remainingBefore: 'time_budget.remaining_before_ms',
+  remainingAfter: 'time_budget.remaining_after_ms',
+  allowance: 'time_budget.allowance_ms',
+  handedDown: 'time_budget.handed_down_ms',
+  bindingTerm: 'time_budget.binding_term',
+  dependency: 'time_budget.dependency',
+  dependencyCap: 'time_budget.dependency_cap_ms',
+  dependencyTypical: 'time_budget.dependency_typical_ms',
+  minimum: 'time_budget.minimum_ms',
+  latencyDerived: 'time_budget.latency_derived_ms',
+  ownTimeout: 'time_budget.own_timeout_ms',
+  dispatchDelay: 'time_budget.dispatch_delay_ms',
+  postCancel: 'time_budget.post_cancel_ms',
+  resetViolation: 'time_budget.reset_violation',
+  refusalReason: 'time_budget.refusal.reason',
+  attempt: 'time_budget.attempt.ordinal',
+  detached: 'time_budget.detached',
+} as const;
+
+/** `time_budget.phase.<name>_ms` on calls. */
+export function attrPhase(phase: string): string {
+  return `time_budget.phase.${phase}_ms`;
+}
+/** `time_budget.ledger.<term>_ms` on the server span; terms of calls are `<dependency>.<phase>`. */
+export function attrLedger(term: string): string {
+  return `time_budget.ledger.${term}_ms`;
+}
+
+/** Events on spans. */
+export const EVENT = {
+  handedDown: 'time_budget.handed_down',
+  refused: 'time_budget.refused',
+  expired: 'time_budget.expired',
+  cancelled: 'time_budget.cancelled',
+  checkpoint: 'time_budget.checkpoint',
+} as const;
