@@ -6,8 +6,8 @@ import { decideAllowance } from './core/allowance.ts';
 import type { CallTarget } from './core/call.ts';
 import { type CancelSource, NO_DEPENDENCY, PHASES, type PostCancelResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
-import { CallRecord, type RequestRecord } from './records.ts';
 import type { Recorder } from './recorder.ts';
+import { CallRecord, type RequestRecord } from './records.ts';
 import type { DependencySettings } from './telemetry/config-settings.ts';
 import { describeCall } from './telemetry/spans.ts';
 
@@ -129,7 +129,8 @@ export class CallRecorder {
     if (call.inRequest) request?.end(now, this.#recorder.clock.idleMs());
     if (request !== undefined) this.#recordRemaining(call, request);
     if (call.succeeded && request !== undefined) request.lastAnswerAt = now;
-    if (call.span?.isRecording()) describeCall(call.span, call, this.#recorder.dependencyTypical(call.dependency, now));
+    if (call.span?.isRecording())
+      describeCall(call.span, call, this.#recorder.typical.dependency(call.dependency, now));
     call.span = undefined;
   }
 
@@ -147,11 +148,13 @@ export class CallRecorder {
     call.series.executing.add(-1);
     call.series.duration.recordMs(ms);
     call.series.execution.add(ms / 1000);
-    if (now > call.deadlineAt) call.series.executionLate.add((now - Math.max(call.startedAt, call.deadlineAt)) / 1000);
+    if (now > call.deadlineAt)
+      call.series.executionLate.add((now - Math.max(call.startedAt, call.deadlineAt)) / 1000);
     if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
     for (const [index, phaseMs] of call.phaseSums(now).entries()) {
       const phase = PHASES[index];
-      if (phaseMs !== undefined && phase !== undefined) callPhase.cell(call.dependency, phase).recordMs(phaseMs);
+      if (phaseMs !== undefined && phase !== undefined)
+        callPhase.cell(call.dependency, phase).recordMs(phaseMs);
     }
   }
 
@@ -180,13 +183,23 @@ export class CallRecorder {
   /** Remaining time before and after, by the operation of the request. */
   recordRemainingOf(call: CallRecord, request: RequestRecord): void {
     const operation = this.#recorder.series.operation(request.operation ?? NO_OPERATION);
-    this.#recorder.recordRemaining(request, call.remainingBeforeMs ?? 0, operation.remainingBefore, operation.ratioBefore);
-    this.#recorder.recordRemaining(request, call.remainingAfterMs ?? 0, operation.remainingAfter, operation.ratioAfter);
+    this.#recorder.recordRemaining(
+      request,
+      call.remainingBeforeMs ?? 0,
+      operation.remainingBefore,
+      operation.ratioBefore,
+    );
+    this.#recorder.recordRemaining(
+      request,
+      call.remainingAfterMs ?? 0,
+      operation.remainingAfter,
+      operation.ratioAfter,
+    );
   }
 
   #learn(call: CallRecord, ending: CallEnding, now: number): void {
     if (call.dependency === NO_DEPENDENCY) return;
-    const usual = this.#recorder.dependencyUsual(call.dependency, now);
+    const usual = this.#recorder.typical.usualDependency(call.dependency, now);
     if (ending === 'answered' && now < call.deadlineAt) usual.complete(call.servedMs(now), now);
     else usual.disturb(now);
   }

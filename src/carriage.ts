@@ -30,7 +30,8 @@ export class Carriage {
   /** The headers that go to this host. Nothing of ours reaches a host that is not listed, if hosts are. */
   headersFor(call: CallRecord, host: string, port: number | undefined): readonly OutgoingHeader[] {
     const own = this.#config.sendsOwnHeader(host, port);
-    const foreign = call.settings !== undefined && call.settings.mode !== 'observe' ? call.settings.headers : NONE;
+    const foreign =
+      call.settings !== undefined && call.settings.mode !== 'observe' ? call.settings.headers : NONE;
     if (foreign.length === 0) return own ? OWN_ONLY : NONE;
     return own ? [HEADER_TIME_BUDGET, ...foreign] : foreign;
   }
@@ -40,7 +41,8 @@ export class Carriage {
    * the header out. Envoy reads 0 as no limit, so an exhausted budget is not written there.
    */
   render(header: OutgoingHeader, call: CallRecord, remainingMs: number | undefined): string | undefined {
-    if (header !== HEADER_TIME_BUDGET) return remainingMs === undefined ? undefined : FORMATS[header](remainingMs);
+    if (header !== HEADER_TIME_BUDGET)
+      return remainingMs === undefined ? undefined : FORMATS[header](remainingMs);
     const request = call.scope?.request;
     return formatTimeBudget({
       remainingMs,

@@ -2,17 +2,20 @@
  * The one place where the state of requests becomes metrics and attributes. Adapters say what they saw and
  * when; nothing here knows a library. One request flows: enter → handling → (calls) → cancel? → finish.
  */
-import { decideEntry } from './core/entry.ts';
-import { type Headers, readBudget } from './core/received.ts';
+
 import { CallRecorder } from './call-recorder.ts';
-import { type CancelSource, NO_DEPENDENCY, type Outcome, UNKNOWN } from './core/terms.ts';
-import { type Typical, USUAL_SETTINGS, Usual } from './core/usual.ts';
+import { decideEntry } from './core/entry.ts';
+import { decideOutcome, type Ending, isTimeoutStatus } from './core/outcome.ts';
+import { type Headers, readBudget } from './core/received.ts';
+import { type CancelSource, NO_DEPENDENCY, UNKNOWN } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
 import { BudgetError, RequestRecord } from './records.ts';
+import { abortSignals, releaseSignal } from './scope-signal.ts';
 import type { Config } from './telemetry/config-settings.ts';
 import { createFamilies, type Families, type HistogramCell } from './telemetry/metrics.ts';
 import { Series } from './telemetry/series.ts';
 import { describeRequest } from './telemetry/spans.ts';
+import { TypicalDurations } from './typical.ts';
 
 /** What the recorder asks of the process it runs in. */
 export interface Clock {
@@ -31,12 +34,6 @@ export interface ArrivalFacts {
   readonly path: string;
 }
 
-export interface Ending {
-  /** The whole reply was handed over with the caller still there. */
-  readonly completed: boolean;
-  readonly status: number | undefined;
-}
-
 const UNMATCHED = 'unmatched';
 
 export class Recorder {
@@ -45,13 +42,13 @@ export class Recorder {
   readonly series: Series;
   readonly clock: Clock;
   readonly calls: CallRecorder;
-  readonly #operationUsual = new Map<string, Usual>();
-  readonly #dependencyUsual = new Map<string, Usual>();
+  readonly typical: TypicalDurations;
 
   constructor(config: Config, clock: Clock, families: Families = createFamilies(config.bucketsS)) {
     this.config = config;
     this.clock = clock;
     this.calls = new CallRecorder(this);
+    this.typical = new TypicalDurations(config);
     this.families = families;
     const { operations, dependencies, callers } = config.labels;
     this.series = new Series(
@@ -61,10 +58,10 @@ export class Recorder {
     );
     families.policyInfo.cell(config.policyVersion).value = 1;
     for (const settings of Object.values(config.dependencies)) {
-      this.series.dependency(this.series.dependencies.fold(settings.name));
-      const reserveMs = config.reserveMsFor(undefined, settings);
-      families.reserve.cell(settings.name).value = reserveMs / 1000;
-      if (settings.capMs !== undefined) families.dependencyCap.cell(settings.name).value = settings.capMs / 1000;
+      const name = this.series.dependencies.fold(settings.name);
+      this.series.dependency(name);
+      families.reserve.cell(name).value = config.reserveMsFor(undefined, settings) / 1000;
+      if (settings.capMs !== undefined) families.dependencyCap.cell(name).value = settings.capMs / 1000;
     }
   }
 
@@ -124,8 +121,13 @@ export class Recorder {
     record.early = undefined;
     if (record.receivedMs !== undefined) series.received.recordMs(record.receivedMs);
     if (record.effectiveMs === undefined) return;
-    this.recordRemaining(record, record.deadlineAt - record.startedAt, series.operation.remainingReceived, series.operation.ratioReceived);
-    const typical = this.operationTypical(record.operation, now);
+    this.recordRemaining(
+      record,
+      record.deadlineAt - record.startedAt,
+      series.operation.remainingReceived,
+      series.operation.ratioReceived,
+    );
+    const typical = this.typical.operation(record.operation, now);
     if (typical !== undefined && record.effectiveMs < typical.medianMs) {
       record.insufficient = true;
       series.insufficient.add(1);
@@ -135,7 +137,7 @@ export class Recorder {
   /** Ends the request early. The first source is kept; false for a later one. */
   cancel(record: RequestRecord, source: CancelSource, now: number): boolean {
     if (!record.cancel(source, now)) return false;
-    record.abort?.abort(new BudgetError(source));
+    abortSignals(record, new BudgetError(source));
     return true;
   }
 
@@ -153,7 +155,12 @@ export class Recorder {
   finish(record: RequestRecord, ending: Ending, now: number): void {
     if (record.endedAt !== undefined) return;
     this.admit(record, now);
-    if (ending.completed && isTimeoutStatus(ending.status) && record.handlerTracked && record.handlerEndedAt === undefined) {
+    if (
+      ending.completed &&
+      isTimeoutStatus(ending.status) &&
+      record.handlerTracked &&
+      record.handlerEndedAt === undefined
+    ) {
       // A timeout middleware answered while the handler runs on: it is the one that gave up.
       record.cancel('local_timeout', now);
     }
@@ -162,12 +169,14 @@ export class Recorder {
     const series = record.series;
     const operation = record.operation ?? UNMATCHED;
     series?.outcome(outcome).add(1);
-    if (record.cancelSource !== undefined) this.families.cancellations.cell(operation, record.cancelSource).add(1);
+    if (record.cancelSource !== undefined)
+      this.families.cancellations.cell(operation, record.cancelSource).add(1);
     this.#recordExpiry(record, operation, now);
     this.#recordDurations(record, now);
     this.#learn(record, operation, now);
     if (ending.completed && !record.handlerTracked) this.handlerEnded(record, now);
     this.#describe(record, operation, now);
+    releaseSignal(record);
     record.received = undefined;
     record.span = undefined;
   }
@@ -185,21 +194,8 @@ export class Recorder {
   recordRemaining(record: RequestRecord, leftMs: number, seconds: HistogramCell, ratio: HistogramCell): void {
     const clamped = Math.max(0, leftMs);
     seconds.recordMs(clamped);
-    if (record.effectiveMs !== undefined && record.effectiveMs > 0) ratio.record(clamped / record.effectiveMs);
-  }
-
-  operationTypical(operation: string, now: number): Typical | undefined {
-    const known = this.#operationUsual.get(operation)?.typical(now);
-    return known ?? configured(this.config.operationSettings(operation).typicalMs);
-  }
-
-  dependencyTypical(dependency: string, now: number): Typical | undefined {
-    const known = this.#dependencyUsual.get(dependency)?.typical(now);
-    return known ?? configured(this.config.dependencies[dependency]?.typicalMs);
-  }
-
-  dependencyUsual(dependency: string, now: number): Usual {
-    return usualOf(this.#dependencyUsual, dependency, now);
+    if (record.effectiveMs !== undefined && record.effectiveMs > 0)
+      ratio.record(clamped / record.effectiveMs);
   }
 
   #policy(operation: string | undefined, trusted: boolean) {
@@ -219,8 +215,8 @@ export class Recorder {
       overrunMs: now - record.deadlineAt,
       spentBeforeFirstCallMs: record.spentBeforeFirstCallMs(),
       loopBlockedMs: record.loopBlockedMs(),
-      operationTypical: this.operationTypical(operation, now),
-      dependencyTypical: (dependency) => this.dependencyTypical(dependency, now),
+      operationTypical: this.typical.operation(operation, now),
+      dependencyTypical: (dependency) => this.typical.dependency(dependency, now),
     });
     this.families.expiryCauses.cell(operation, record.cause).add(1);
   }
@@ -240,7 +236,7 @@ export class Recorder {
   }
 
   #learn(record: RequestRecord, operation: string, now: number): void {
-    const usual = usualOf(this.#operationUsual, operation, now);
+    const usual = this.typical.usualOperation(operation, now);
     if (record.outcome === 'useful') usual.complete(now - record.arrivedAt, now);
     else usual.disturb(now);
   }
@@ -251,37 +247,7 @@ export class Recorder {
     describeRequest(span, record, now, {
       mode: this.config.entry.mode,
       reserveMs: this.config.reserveMsFor(operation, undefined),
-      typical: this.operationTypical(operation, now),
+      typical: this.typical.operation(operation, now),
     });
   }
-}
-
-function decideOutcome(record: RequestRecord, ending: Ending, now: number, toleranceMs: number): Outcome {
-  const expired = now >= record.deadlineAt;
-  const failed = (ending.status ?? 0) >= 500;
-  if (!ending.completed) {
-    return expired || record.cancelSource === 'inherited_deadline' ? 'expired' : 'cancelled';
-  }
-  if (ending.status === 429) return 'shed';
-  // 504 within the tolerance of the deadline is the answer "time is up", sent just before it.
-  if (failed && now >= record.deadlineAt - toleranceMs) return 'expired';
-  if (failed) return 'failed';
-  return expired ? 'late' : 'useful';
-}
-
-function isTimeoutStatus(status: number | undefined): boolean {
-  return status === 503 || status === 504 || status === 408;
-}
-
-function usualOf(known: Map<string, Usual>, name: string, now: number): Usual {
-  let usual = known.get(name);
-  if (usual === undefined) {
-    usual = new Usual(now, USUAL_SETTINGS);
-    known.set(name, usual);
-  }
-  return usual;
-}
-
-function configured(typicalMs: number | undefined): Typical | undefined {
-  return typicalMs === undefined ? undefined : { medianMs: typicalMs, p95Ms: typicalMs };
 }

@@ -34,8 +34,6 @@ export class RequestRecord extends TimeBudget implements Scope {
   insufficient = false;
   /** A framework tells when the handler ends, so the end of the reply is not taken for it. */
   handlerTracked = false;
-  /** Made when somebody asks for the signal, never before. */
-  abort: AbortController | undefined;
   /** Ordinal of the attempt that this request is, as its sender said; 1 = original. */
   attempt = 1;
   /** This or any ancestor attempt was a repeat. */
@@ -47,7 +45,6 @@ export class RequestRecord extends TimeBudget implements Scope {
   lastAnswerAt: number | undefined;
   /** Calls that ended before the operation was known. */
   early: CallRecord[] | undefined;
-
 
   get request(): RequestRecord {
     return this;

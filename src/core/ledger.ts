@@ -111,7 +111,8 @@ function waitedFor(calls: readonly Call[], at: number): Call | undefined {
   for (const call of calls) {
     if (call.startedAt >= at) continue;
     const end = Math.min(call.endedAt ?? at, at);
-    if (end < bestEnd || (end === bestEnd && best !== undefined && call.startedAt >= best.startedAt)) continue;
+    if (end < bestEnd || (end === bestEnd && best !== undefined && call.startedAt >= best.startedAt))
+      continue;
     best = call;
     bestEnd = end;
   }

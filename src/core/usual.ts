@@ -59,7 +59,8 @@ export class Usual {
   #turn(now: number): void {
     if (now - this.#startedAt < this.#settings.windowMs) return;
     const total = this.#completed + this.#disturbed;
-    if (this.#disturbed <= this.#settings.maxDisturbedShare * total) this.#baseline = this.#read() ?? this.#baseline;
+    if (this.#disturbed <= this.#settings.maxDisturbedShare * total)
+      this.#baseline = this.#read() ?? this.#baseline;
     this.#startedAt = now;
     this.#current = undefined;
     this.#completed = 0;

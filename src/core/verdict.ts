@@ -60,7 +60,10 @@ function blockedLoop(evidence: Evidence, slowestTermMs: number, anySlower: boole
   const { ledger, loopBlockedMs, overrunMs } = evidence;
   const spentHere = ledger.queueMs + ledger.localMs + ledger.responseMs + ledger.eventLoopMs;
   if (loopBlockedMs <= spentHere / 2) return false;
-  return loopBlockedMs >= slowestTermMs || (loopBlockedMs > overrunMs && loopBlockedMs > evidence.effectiveMs / 4 && !anySlower);
+  return (
+    loopBlockedMs >= slowestTermMs ||
+    (loopBlockedMs > overrunMs && loopBlockedMs > evidence.effectiveMs / 4 && !anySlower)
+  );
 }
 
 function isSlower(term: LedgerTerm, evidence: Evidence): boolean {

@@ -28,7 +28,12 @@ export class LabelSet {
   readonly #closed: boolean;
   readonly #overflow: NumberCell;
 
-  constructor(cap: number, overflow: NumberCell, reserved: readonly string[], allowed: readonly string[] = []) {
+  constructor(
+    cap: number,
+    overflow: NumberCell,
+    reserved: readonly string[],
+    allowed: readonly string[] = [],
+  ) {
     this.#cap = cap;
     this.#overflow = overflow;
     this.#reserved = new Set([...reserved, OTHER]);
@@ -38,7 +43,12 @@ export class LabelSet {
 
   fold(value: string): string {
     if (this.#known.has(value) || this.#reserved.has(value)) return value;
-    if (this.#closed || this.#known.size >= this.#cap || value.length > MAX_LABEL_LENGTH || !LABEL_TEXT.test(value)) {
+    if (
+      this.#closed ||
+      this.#known.size >= this.#cap ||
+      value.length > MAX_LABEL_LENGTH ||
+      !LABEL_TEXT.test(value)
+    ) {
       this.#overflow.add(1);
       return OTHER;
     }
@@ -166,7 +176,8 @@ export class Series {
   #createWho(caller: string, operation: string, priority: Priority): WhoSeries {
     const f = this.families;
     const outcomes = new Map<Outcome, NumberCell>();
-    for (const outcome of OUTCOMES) outcomes.set(outcome, f.outcomes.cell(caller, operation, priority, outcome));
+    for (const outcome of OUTCOMES)
+      outcomes.set(outcome, f.outcomes.cell(caller, operation, priority, outcome));
     return {
       offered: f.offered.cell(caller, operation, priority),
       admitted: f.admitted.cell(caller, operation, priority),

@@ -43,7 +43,8 @@ export function describeRequest(
   describeLedger(attributes, request);
   if (request.outcome === 'expired' || request.outcome === 'late') describeExpiry(attributes, request);
   span.setAttributes(attributes);
-  if (request.cancelSource !== undefined) span.addEvent(EVENT.cancelled, { [ATTR.cancelSource]: request.cancelSource });
+  if (request.cancelSource !== undefined)
+    span.addEvent(EVENT.cancelled, { [ATTR.cancelSource]: request.cancelSource });
 }
 
 function describeLedger(attributes: Attributes, request: RequestRecord): void {
@@ -58,7 +59,8 @@ function describeLedger(attributes: Attributes, request: RequestRecord): void {
       if (ms > 0) put(attributes, attrLedger(`${term.dependency}.${PHASES[index] ?? ''}`), ms);
     }
   }
-  if (request.effectiveMs !== undefined) put(attributes, attrLedger('left'), request.effectiveMs - ledger.totalMs());
+  if (request.effectiveMs !== undefined)
+    put(attributes, attrLedger('left'), request.effectiveMs - ledger.totalMs());
 }
 
 function describeExpiry(attributes: Attributes, request: RequestRecord): void {
@@ -79,8 +81,10 @@ export function describeCall(span: Span, call: CallRecord, typical: Typical | un
   put(attributes, ATTR.latencyDerived, call.settings?.latencyMs);
   put(attributes, ATTR.dependencyTypical, typical?.medianMs);
   put(attributes, ATTR.postCancel, call.postCancelMs);
-  if (call.allowanceMs !== undefined || call.refusal !== undefined) put(attributes, ATTR.reserve, call.reserveMs);
-  if (call.dispatchedAt !== undefined) put(attributes, ATTR.dispatchDelay, call.dispatchedAt - call.startedAt);
+  if (call.allowanceMs !== undefined || call.refusal !== undefined)
+    put(attributes, ATTR.reserve, call.reserveMs);
+  if (call.dispatchedAt !== undefined)
+    put(attributes, ATTR.dispatchDelay, call.dispatchedAt - call.startedAt);
   if (call.bindingTerm !== undefined) attributes[ATTR.bindingTerm] = call.bindingTerm;
   if (call.refusal !== undefined) attributes[ATTR.refusalReason] = call.refusal;
   if (call.cancelSource !== undefined) attributes[ATTR.cancelSource] = call.cancelSource;

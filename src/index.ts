@@ -1,0 +1,200 @@
+/**
+ * The public API, for services that want more than the flag gives. Every function is safe to call anywhere:
+ * outside a request, and where the package was not started, there is no budget and nothing is recorded.
+ */
+import { diag } from '@opentelemetry/api';
+import { activeRecorder } from './active.ts';
+import { type CancelSource, PRIORITIES, type Priority, type Verdict } from './core/terms.ts';
+import { currentScope, runInScope } from './current.ts';
+import { RequestRecord, type Scope } from './records.ts';
+import { releaseSignal, signalOf } from './scope-signal.ts';
+import { EVENT } from './telemetry/names.ts';
+
+export {
+  CANCEL_SOURCES,
+  type CancelSource,
+  EXPIRY_CAUSES,
+  type ExpiryCause,
+  OUTCOMES,
+  type Outcome,
+  PHASES,
+  type Phase,
+  PRIORITIES,
+  type Priority,
+  VERDICTS,
+  type Verdict,
+} from './core/terms.ts';
+export { BudgetError } from './records.ts';
+
+/** What is known of the budget that the running code works under. */
+export interface CurrentBudget {
+  /** Milliseconds left, negative when over; undefined where the request has no limit. */
+  readonly remainingMs: number | undefined;
+  /** As the caller sent it. */
+  readonly receivedMs: number | undefined;
+  /** After the entry policy. */
+  readonly effectiveMs: number | undefined;
+  readonly verdict: Verdict;
+  readonly caller: string;
+  readonly priority: Priority;
+  readonly operation: string | undefined;
+  /** Who ended the request early, if somebody has. */
+  readonly cancelSource: CancelSource | undefined;
+}
+
+function now(): number {
+  return performance.now();
+}
+
+/** The budget of the request that this code belongs to; undefined outside a request. */
+export function current(): CurrentBudget | undefined {
+  const scope = currentScope();
+  if (scope === undefined) return undefined;
+  const { receivedMs, effectiveMs, verdict, caller, priority, operation, cancelSource } = scope.request;
+  return {
+    remainingMs: left(scope),
+    receivedMs,
+    effectiveMs,
+    verdict,
+    caller,
+    priority,
+    operation,
+    cancelSource,
+  };
+}
+
+/** Milliseconds left, negative when over; undefined without a limit. Read it late: it ages. */
+export function remainingMs(): number | undefined {
+  const scope = currentScope();
+  return scope === undefined ? undefined : left(scope);
+}
+
+function left(scope: Scope): number | undefined {
+  return scope.deadlineAt === Infinity ? undefined : scope.deadlineAt - now();
+}
+
+/**
+ * Fires when the time is up or the request is cancelled; its reason is a BudgetError that says which. It is
+ * made on the first call and the same afterwards. undefined outside a request.
+ */
+export function signal(): AbortSignal | undefined {
+  const scope = currentScope();
+  return scope === undefined ? undefined : signalOf(scope, now);
+}
+
+export interface WorkOptions {
+  /** Name of the work in metrics, where it is not part of a request. From a short, fixed list. */
+  readonly operation?: string;
+}
+
+/**
+ * Runs work under at most `ms` milliseconds, never more than what is left already. Outside a request it is a
+ * request of its own (a job, a message), recorded with its outcome. Throws RangeError for a negative or
+ * missing number, before the work starts.
+ */
+export function withBudget<T>(ms: number, work: () => T, options: WorkOptions = {}): T {
+  if (!(ms >= 0)) throw new RangeError(`withBudget: ms must be a number >= 0, got ${String(ms)}`);
+  const outer = currentScope();
+  if (outer === undefined) return runRoot(ms, work, options);
+  const scope: Scope = {
+    request: outer.request,
+    deadlineAt: Math.min(outer.deadlineAt, now() + ms),
+    detached: outer.detached,
+  };
+  return whenSettled(
+    () => runInScope(scope, work),
+    () => releaseSignal(scope),
+  );
+}
+
+function runRoot<T>(ms: number, work: () => T, options: WorkOptions): T {
+  const recorder = activeRecorder();
+  const startedAt = now();
+  const request = new RequestRecord({
+    arrivedAt: startedAt,
+    startedAt,
+    idleMs: recorder?.clock.idleMs() ?? 0,
+    receivedMs: ms === Infinity ? undefined : ms,
+    effectiveMs: ms === Infinity ? undefined : ms,
+    source: 'api',
+    verdict: 'accepted',
+    caller: 'unknown',
+    priority: 'unset',
+    fromInstrumented: false,
+  });
+  request.handling(startedAt);
+  if (options.operation !== undefined)
+    request.operation = recorder?.series.operations.fold(options.operation);
+  return whenSettled(
+    () => runInScope(request, work),
+    (failed) => {
+      recorder?.finish(request, { completed: true, status: failed ? 500 : undefined }, now());
+      releaseSignal(request);
+    },
+  );
+}
+
+/** Runs `after` once the work has ended, by return, throw or promise; hands back what the work gave. */
+function whenSettled<T>(work: () => T, after: (failed: boolean) => void): T {
+  let result: T;
+  try {
+    result = work();
+  } catch (error) {
+    after(true);
+    throw error;
+  }
+  if (!isThenable(result)) {
+    after(false);
+    return result;
+  }
+  result.then(
+    () => after(false),
+    () => after(true),
+  );
+  return result;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/**
+ * Runs work that is meant to outlive the request: no deadline, no signal of the request, and its time is
+ * counted as detached, not as work for nobody.
+ */
+export function detach<T>(work: () => T): T {
+  const scope = currentScope();
+  if (scope === undefined) return work();
+  return runInScope({ request: scope.request, deadlineAt: Infinity, detached: true }, work);
+}
+
+/**
+ * For loops that cannot take a signal: true when the work has become useless, because the request was
+ * cancelled or its time is up. The look and its delay after the signal are noted on the request's span.
+ */
+export function checkpoint(): boolean {
+  const scope = currentScope();
+  if (scope === undefined || scope.detached) return false;
+  const at = now();
+  const uselessAt = Math.min(scope.request.uselessAt(), scope.deadlineAt);
+  if (at < uselessAt) return false;
+  scope.request.span?.addEvent(EVENT.checkpoint, { 'time_budget.lag_ms': Math.round(at - uselessAt) });
+  return true;
+}
+
+/** Names the caller, for entries that know it from authentication. From a short list; the excess is `other`. */
+export function setCaller(name: string): void {
+  const request = currentScope()?.request;
+  if (request === undefined) return;
+  request.caller = activeRecorder()?.series.callers.fold(name) ?? name;
+}
+
+/** Sets the priority of the request, once the service knows that it may. An unknown word is ignored. */
+export function setPriority(priority: Priority): void {
+  if (!PRIORITIES.includes(priority)) {
+    diag.warn(`otel-time-budget: priority must be one of ${PRIORITIES.join(', ')}, got ${String(priority)}`);
+    return;
+  }
+  const request = currentScope()?.request;
+  if (request !== undefined) request.priority = priority;
+}

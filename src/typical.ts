@@ -1,0 +1,46 @@
+/** What is usual per operation and per dependency: learned, else as configured, else unknown. */
+import { type Typical, USUAL_SETTINGS, Usual } from './core/usual.ts';
+import type { Config } from './telemetry/config-settings.ts';
+
+export class TypicalDurations {
+  readonly #config: Config;
+  readonly #operations = new Map<string, Usual>();
+  readonly #dependencies = new Map<string, Usual>();
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /** Names are folded label values, so both maps are bounded by the caps. */
+  operation(name: string, now: number): Typical | undefined {
+    const learned = this.#operations.get(name)?.typical(now);
+    return learned ?? configured(this.#config.operationSettings(name).typicalMs);
+  }
+
+  dependency(name: string, now: number): Typical | undefined {
+    const learned = this.#dependencies.get(name)?.typical(now);
+    return learned ?? configured(this.#config.dependencies[name]?.typicalMs);
+  }
+
+  usualOperation(name: string, now: number): Usual {
+    return usualOf(this.#operations, name, now);
+  }
+
+  usualDependency(name: string, now: number): Usual {
+    return usualOf(this.#dependencies, name, now);
+  }
+}
+
+function usualOf(known: Map<string, Usual>, name: string, now: number): Usual {
+  let usual = known.get(name);
+  if (usual === undefined) {
+    usual = new Usual(now, USUAL_SETTINGS);
+    known.set(name, usual);
+  }
+  return usual;
+}
+
+/** One configured figure stands for the median and, for want of better, for the p95. */
+function configured(typicalMs: number | undefined): Typical | undefined {
+  return typicalMs === undefined ? undefined : { medianMs: typicalMs, p95Ms: typicalMs };
+}
