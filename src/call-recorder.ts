@@ -75,6 +75,7 @@ export class CallRecorder {
     call.series.executing.add(1);
     if (request === undefined || call.detached) return call;
     if (request.endedAt === undefined) {
+      if (request.operation !== undefined) this.#recorder.admit(request, now);
       request.begin(call, now, clock.idleMs());
       call.inRequest = true;
     }
