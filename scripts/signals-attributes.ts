@@ -1,0 +1,52 @@
+/** What each span attribute says, for docs/signals.md. The type makes a missing one an error. */
+import type { ATTR } from '../src/telemetry/names.ts';
+
+interface Meaning {
+  readonly on: 'server' | 'call' | 'both';
+  readonly text: string;
+}
+
+export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = {
+  received: { on: 'server', text: 'Budget as the caller sent it.' },
+  effective: { on: 'server', text: 'Budget after the entry policy (default, ceiling, floor).' },
+  source: { on: 'server', text: 'The header, or the default, that it came from.' },
+  verdict: { on: 'server', text: 'What the entry policy made of it.' },
+  queue: { on: 'server', text: "From arrival until the operation's own handler started." },
+  processing: { on: 'server', text: 'From the start of the handler until the end.' },
+  spentBeforeFirstCall: { on: 'server', text: 'From arrival until the first call; absent without a call.' },
+  remaining: { on: 'server', text: 'Left when the request ended; negative when it was late.' },
+  outcome: { on: 'server', text: 'How the request ended; exactly one word.' },
+  overrun: { on: 'server', text: 'Time past the deadline; only when there was any.' },
+  expiryPhase: { on: 'both', text: 'Phase in progress when the time ran out.' },
+  expiryDependency: { on: 'server', text: 'Dependency of the call in progress then, or `none`.' },
+  expiryCause: { on: 'server', text: 'The verdict on why: see docs/concepts.md.' },
+  cancelSource: { on: 'both', text: 'Who ended it early; the first source is kept.' },
+  reserve: { on: 'both', text: 'Kept back for the way back and the reply.' },
+  caller: { on: 'server', text: 'Service that called, as far as it may be believed.' },
+  operation: { on: 'server', text: 'Route template, not the path.' },
+  priority: { on: 'server', text: 'Priority class.' },
+  insufficient: { on: 'server', text: 'Arrived with less than the operation usually takes.' },
+  operationTypical: { on: 'server', text: 'Usual duration (median) that the verdict was decided on.' },
+  mode: { on: 'server', text: '`observe`, `propagate` or `enforce`.' },
+  loopBlocked: {
+    on: 'server',
+    text: 'Upper bound of the time in which this process was busy instead of serving the request.',
+  },
+  remainingBefore: { on: 'call', text: 'Left when the call was made.' },
+  remainingAfter: { on: 'call', text: 'Left when the call had ended; negative when it ended late.' },
+  allowance: { on: 'call', text: 'What the call may use: the smallest of its limits.' },
+  handedDown: { on: 'call', text: 'What the peer was told at the moment of the send, rounded down.' },
+  bindingTerm: { on: 'call', text: 'Which limit decided the allowance.' },
+  dependency: { on: 'call', text: 'Configured name, or the host.' },
+  dependencyCap: { on: 'call', text: 'The cap of the dependency.' },
+  dependencyTypical: { on: 'call', text: 'Usual duration (median) of this dependency.' },
+  minimum: { on: 'call', text: 'Least with which this call is useful.' },
+  latencyDerived: { on: 'call', text: 'Timeout derived from latency, as configured.' },
+  ownTimeout: { on: 'call', text: 'Limit that the application gave the call itself.' },
+  dispatchDelay: { on: 'call', text: 'From making the call until it was really sent.' },
+  postCancel: { on: 'call', text: 'Time worked after the request was cancelled or its deadline had passed.' },
+  resetViolation: { on: 'call', text: 'The call or its peer was given more than was left.' },
+  refusalReason: { on: 'call', text: 'Why it would not have been made; `observe` makes it all the same.' },
+  attempt: { on: 'call', text: 'Ordinal of this attempt; 1 = original.' },
+  detached: { on: 'call', text: 'Made inside detach(): meant to outlive the request.' },
+};
