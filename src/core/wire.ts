@@ -83,11 +83,11 @@ function isBlank(code: number): boolean {
  * Not parseInt or Number: those take signs, exponents, blanks, hexadecimal and trailing letters.
  */
 export function parseDigits(item: string, length: number): number {
-  if (length === 0) return ITEM_MALFORMED;
+  if (length < 1) return ITEM_MALFORMED;
   let value = 0;
   for (let i = 0; i < length; i++) {
     const digit = item.charCodeAt(i) - 0x30;
-    if (!(digit >= 0 && digit <= 9)) return ITEM_MALFORMED;
+    if (digit < 0 || digit > 9) return ITEM_MALFORMED;
     value = value * 10 + digit;
   }
   return value;

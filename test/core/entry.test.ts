@@ -94,6 +94,13 @@ describe('ceiling', () => {
     );
   });
 
+  test('P-06: under the ceiling an untrusted wish is accepted, also above the default', () => {
+    const policy = { ...EDGE, defaultMs: 2_000, ceilingMs: 60_000 };
+    expect(decideEntry(wish(5_000), policy)).toEqual(
+      decision(5_000, 5_000, 'accepted', 'x_request_timeout_ms'),
+    );
+  });
+
   test('the last value accepted is the ceiling itself', () => {
     const policy = { ...INTERNAL, ceilingMs: 60_000 };
     expect([59_999, 60_000, 60_001].map((ms) => decideEntry(wish(ms), policy).verdict)).toEqual([

@@ -136,6 +136,12 @@ describe('B-26: more than our own header says', () => {
     expect(beside('grpc-timeout', '5S', UNTRUSTED)).toBe(false);
   });
 
+  test('nor does one rounded up by 1 ms, while a third format is in conflict', () => {
+    const headers = { 'time-budget': 'remaining=700', 'grpc-timeout': '701m', 'x-request-timeout-ms': '200' };
+    const received = readBudget(headers, TRUSTED);
+    expect([received.conflict, received.exceedsOwn]).toEqual([true, false]);
+  });
+
   test('nor does a conflict of two others', () => {
     const headers = { 'time-budget': 'attempt=1', 'grpc-timeout': '5S', 'x-request-timeout-ms': '200' };
     expect(readBudget(headers, TRUSTED).exceedsOwn).toBe(false);
@@ -152,6 +158,13 @@ describe('trust', () => {
       ...NOTHING_RECEIVED,
       remainingMs: 500,
       source: 'time_budget',
+    });
+  });
+
+  test('a header that cannot be read makes nobody one of ours', () => {
+    expect(readBudget({ 'time-budget': 'remaining=' }, TRUSTED)).toEqual({
+      ...NOTHING_RECEIVED,
+      findings: [{ source: 'time_budget', fault: 'malformed' }],
     });
   });
 

@@ -137,6 +137,10 @@ describe('parseTimeBudget of a header sent twice', () => {
     expect(parseTimeBudget('remaining=500, note="a, remaining=1"')).toEqual({ ...EMPTY, remainingMs: 500 });
   });
 
+  test('a member whose name only begins like it is another one', () => {
+    expect(parseTimeBudget('remaining=500, remaining-max=100')).toEqual({ ...EMPTY, remainingMs: 500 });
+  });
+
   test('one that is no dictionary spoils the field (RFC 9651, 4.2)', () => {
     expect(parseTimeBudget('remaining=500, remaining=200, !')).toEqual({ ...EMPTY, fault: 'malformed' });
   });

@@ -64,6 +64,8 @@ describe('x-request-timeout-ms', () => {
     '1e3',
     '0x10',
     '5;',
+    '5:', // the character after 9
+    '5/', // the one before 0
     '5 0',
     'Infinity',
     'NaN',
