@@ -43,6 +43,8 @@ export class Recorder {
   readonly clock: Clock;
   readonly calls: CallRecorder;
   readonly typical: TypicalDurations;
+  /** Some operation has an entry policy of its own, so what arrived is kept until the operation is known. */
+  readonly #operationsDiffer: boolean;
 
   constructor(config: Config, clock: Clock, families: Families = createFamilies(config.bucketsS)) {
     this.config = config;
@@ -50,6 +52,7 @@ export class Recorder {
     this.calls = new CallRecorder(this);
     this.typical = new TypicalDurations(config);
     this.families = families;
+    this.#operationsDiffer = Object.keys(config.operations).length > 0;
     const { operations, dependencies, callers } = config.labels;
     this.series = new Series(
       families,
@@ -88,8 +91,10 @@ export class Recorder {
     });
     record.attempt = received.attempt ?? 1;
     record.repeated = received.repeated;
-    record.received = received;
-    record.trusted = trusted;
+    if (this.#operationsDiffer) {
+      record.received = received;
+      record.trusted = trusted;
+    }
     if (operation !== undefined) record.operation = this.series.operations.fold(operation);
     return record;
   }

@@ -19,6 +19,7 @@ export interface Expiry {
   readonly call: Call | undefined;
 }
 
+const NO_TERMS: readonly LedgerTerm[] = Object.freeze([]);
 const EVENT_LOOP = phaseIndex('event_loop');
 
 export class Ledger {
@@ -28,7 +29,7 @@ export class Ledger {
   eventLoopMs = 0;
   /** Time in which this process was busy inside queue and local. */
   ownBusyMs = 0;
-  readonly terms: LedgerTerm[] = [];
+  terms: readonly LedgerTerm[] = NO_TERMS;
   expiry: Expiry | undefined;
   deadlineAt: number;
 
@@ -94,7 +95,7 @@ export class Ledger {
     for (const term of this.terms) if (term.dependency === dependency) return term;
     const term: LedgerTerm = { dependency, phaseMs: [], slowestMs: 0 };
     for (let i = 0; i < PHASES.length; i++) term.phaseMs.push(0);
-    this.terms.push(term);
+    this.terms = [...this.terms, term];
     return term;
   }
 

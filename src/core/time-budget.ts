@@ -118,8 +118,9 @@ export class TimeBudget {
       this.#batch = this.#batch.filter((open) => open.endedAt === undefined);
     }
     this.openCalls++;
-    this.#batch ??= [];
-    this.#batch.push(call);
+    // A literal of one holds one; pushing on an empty array would reserve seventeen.
+    if (this.#batch === undefined) this.#batch = [call];
+    else this.#batch.push(call);
   }
 
   /** A call of this request has ended (its own `end` came before). */

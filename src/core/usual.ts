@@ -22,6 +22,7 @@ export const USUAL_SETTINGS: UsualSettings = { windowMs: 60_000, minCount: 20, m
 
 /** Accuracy of 2 % keeps a sketch at a few hundred numbers over the whole range. */
 const RELATIVE_ACCURACY = 0.02;
+const READINGS_PER_WINDOW = 60;
 
 export class Usual {
   readonly #settings: UsualSettings;
@@ -30,10 +31,14 @@ export class Usual {
   #completed = 0;
   #disturbed = 0;
   #baseline: Typical | undefined;
+  /** Reading a quantile costs 5 µs, and every request asks: within the first window it is read now and then. */
+  #reading: Typical | undefined;
+  #readAgainAt: number;
 
   constructor(now: number, settings: UsualSettings = USUAL_SETTINGS) {
     this.#settings = settings;
     this.#startedAt = now;
+    this.#readAgainAt = now;
   }
 
   /** Work that ran to its end, with nothing cutting it short. */
@@ -53,7 +58,12 @@ export class Usual {
   /** undefined while too little is known. */
   typical(now: number): Typical | undefined {
     this.#turn(now);
-    return this.#baseline ?? this.#read();
+    if (this.#baseline !== undefined) return this.#baseline;
+    if (now >= this.#readAgainAt || this.#reading === undefined) {
+      this.#reading = this.#read();
+      this.#readAgainAt = now + this.#settings.windowMs / READINGS_PER_WINDOW;
+    }
+    return this.#reading;
   }
 
   #turn(now: number): void {
@@ -62,6 +72,7 @@ export class Usual {
     if (this.#disturbed <= this.#settings.maxDisturbedShare * total)
       this.#baseline = this.#read() ?? this.#baseline;
     this.#startedAt = now;
+    this.#reading = undefined;
     this.#current = undefined;
     this.#completed = 0;
     this.#disturbed = 0;

@@ -23,7 +23,8 @@ function ledger(story: Story): Ledger {
   for (const [dependency, phases] of Object.entries(story.terms ?? {})) {
     const phaseMs = PHASES.map((phase) => phases[phase] ?? 0);
     const served = phaseMs.reduce((sum, ms) => sum + ms, 0) - (phaseMs[phaseIndex('pool_wait')] ?? 0);
-    made.terms.push({ dependency, phaseMs, slowestMs: story.slowestMs?.[dependency] ?? served });
+    const slowestMs = story.slowestMs?.[dependency] ?? served;
+    made.terms = [...made.terms, { dependency, phaseMs, slowestMs }];
   }
   return made;
 }
@@ -44,12 +45,16 @@ function cause(story: Story, evidence: Partial<Omit<Evidence, 'ledger'>> = {}): 
 
 describe('the verdict on an expiry', () => {
   test('rule 1: blocked for the greater part of what this process spent', () => {
-    expect(cause({ queueMs: 10, localMs: 500, terms: { a: { request: 40 } } }, { loopBlockedMs: 480 })).toBe('event_loop');
+    expect(cause({ queueMs: 10, localMs: 500, terms: { a: { request: 40 } } }, { loopBlockedMs: 480 })).toBe(
+      'event_loop',
+    );
     expect(cause({ localMs: 20, eventLoopMs: 400, terms: { a: { request: 40 } } })).toBe('event_loop');
   });
 
   test('rule 1 does not blame two busy milliseconds for a slow dependency', () => {
-    expect(cause({ localMs: 2, terms: { a: { request: 590 } } }, { loopBlockedMs: 2 })).toBe('slow_dependency');
+    expect(cause({ localMs: 2, terms: { a: { request: 590 } } }, { loopBlockedMs: 2 })).toBe(
+      'slow_dependency',
+    );
   });
 
   test('rule 2: less than the operation usually takes, and nobody slower than usual', () => {
@@ -60,7 +65,9 @@ describe('the verdict on an expiry', () => {
   });
 
   test('T-31: a small budget with a slow dependency is the dependency', () => {
-    expect(cause({ terms: { a: { request: 118 } } }, { effectiveMs: 110, overrunMs: 8 })).toBe('slow_dependency');
+    expect(cause({ terms: { a: { request: 118 } } }, { effectiveMs: 110, overrunMs: 8 })).toBe(
+      'slow_dependency',
+    );
   });
 
   test('slower means above the p95 by a fifth and by 10 ms: 96 ms is usual, 97 is not', () => {
@@ -75,7 +82,9 @@ describe('the verdict on an expiry', () => {
   });
 
   test('rule 3 without any call: queue and local together', () => {
-    expect(cause({ queueMs: 200, localMs: 400 }, { spentBeforeFirstCallMs: undefined })).toBe('spent_before_call');
+    expect(cause({ queueMs: 200, localMs: 400 }, { spentBeforeFirstCallMs: undefined })).toBe(
+      'spent_before_call',
+    );
   });
 
   test('rule 4: the wait for a pool is the largest term, and is not the time of the dependency', () => {
@@ -91,7 +100,9 @@ describe('the verdict on an expiry', () => {
   });
 
   test('rule 7: nothing is known of the dependency', () => {
-    expect(cause({ terms: { a: { request: 500 } } }, { dependencyTypical: () => undefined })).toBe('undetermined');
+    expect(cause({ terms: { a: { request: 500 } } }, { dependencyTypical: () => undefined })).toBe(
+      'undetermined',
+    );
   });
 
   test('rule 7: many usual calls one after another', () => {
