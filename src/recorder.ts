@@ -74,7 +74,7 @@ export class Recorder {
     const received = readBudget(facts.headers, { trusted });
     for (const { source, fault } of received.findings) this.families.headerInvalid.cell(source, fault).add(1);
     // Our header says what the sender had left; another one that says more is a fresh timeout.
-    if (received.conflict && received.source === 'time_budget') this.families.violations.cell('reset').add(1);
+    if (received.exceedsOwn) this.families.violations.cell('reset').add(1);
     const operation = this.config.operationForPath(facts.method, facts.path);
     const decision = decideEntry(received, this.#policy(operation, trusted));
     const record = new RequestRecord({
