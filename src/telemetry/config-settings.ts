@@ -4,9 +4,13 @@
  * otherwise.
  */
 
-import type { EntryRole, Mode } from '../core/entry.ts';
+/** What the product may do. Each mode includes the one before. */
+export const MODES = ['observe', 'propagate', 'enforce'] as const;
+export type Mode = (typeof MODES)[number];
 
-export { ENTRY_ROLES, type EntryRole, MODES, type Mode } from '../core/entry.ts';
+/** `edge` = the outermost trusted component, where budgets of the outside come in. */
+export const ENTRY_ROLES = ['edge', 'internal'] as const;
+export type EntryRole = (typeof ENTRY_ROLES)[number];
 
 /** Headers of other systems, which their receivers act upon. Written from mode `propagate` on. */
 export const FOREIGN_HEADERS = [

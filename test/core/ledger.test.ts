@@ -153,7 +153,10 @@ describe('the ledger closes', () => {
   const CALL = fc.record({
     dependency: fc.constantFrom('a', 'b', 'c'),
     startedAt: fc.integer({ min: 0, max: 900 }),
-    steps: fc.array(fc.record({ phase: PHASE, ms: fc.integer({ min: 0, max: 80 }) }), { minLength: 1, maxLength: 6 }),
+    steps: fc.array(fc.record({ phase: PHASE, ms: fc.integer({ min: 0, max: 80 }) }), {
+      minLength: 1,
+      maxLength: 6,
+    }),
     lagMs: fc.integer({ min: 0, max: 60 }),
     stays: fc.boolean(),
   });
@@ -165,7 +168,7 @@ describe('the ledger closes', () => {
   });
 
   /** Plays a fan-out in the order of time. */
-  function play(plan: (typeof REQUEST extends fc.Arbitrary<infer T> ? T : never)): TimeBudget {
+  function play(plan: typeof REQUEST extends fc.Arbitrary<infer T> ? T : never): TimeBudget {
     const request = budget(plan.effectiveMs, -10, 0);
     request.handling(plan.queueMs);
     const events: { at: number; run: (at: number) => void }[] = [];
@@ -178,7 +181,8 @@ describe('the ledger closes', () => {
         events.push({ at, run: (now) => call?.enter(step.phase, now) });
         at += step.ms;
       }
-      if (!one.stays) events.push({ at, run: (now) => call !== undefined && end(request, call, now, one.lagMs) });
+      if (!one.stays)
+        events.push({ at, run: (now) => call !== undefined && end(request, call, now, one.lagMs) });
     }
     events.sort((a, b) => a.at - b.at);
     for (const event of events) if (event.at <= plan.endAt) event.run(event.at);
@@ -192,7 +196,7 @@ describe('the ledger closes', () => {
         const request = play(plan);
         const left = plan.effectiveMs - request.ledger.totalMs();
         expect(request.ledger.totalMs()).toBeCloseTo(plan.endAt + 10, 6);
-        expect(left).toBeCloseTo((request.remainingMs(plan.endAt) ?? Number.NaN), 6);
+        expect(left).toBeCloseTo(request.remainingMs(plan.endAt) ?? Number.NaN, 6);
         const expired = plan.endAt + 10 >= plan.effectiveMs;
         expect(request.ledger.expiry !== undefined).toBe(expired);
       }),
