@@ -199,7 +199,7 @@ export class CallRecorder {
   }
 
   #learn(call: CallRecord, ending: CallEnding, now: number): void {
-    if (call.dependency === NO_DEPENDENCY) return;
+    if (call.dependency === NO_DEPENDENCY || (call.succeeded && !call.teaches)) return;
     const usual = this.#recorder.typical.usualDependency(call.dependency, now);
     if (ending === 'answered' && now < call.deadlineAt) usual.complete(call.servedMs(now), now);
     else usual.disturb(now);

@@ -61,6 +61,12 @@ export class CallRecord extends Call {
   attempt = 1;
   /** Counted as open on its request; false for detached calls and for those after its end. */
   inRequest = false;
+  /** False where the dependency was asked for no work (waiting for a pool, connecting): it teaches nothing usual. */
+  teaches = true;
+  /** Given up on without the server being told: the work may go on there. */
+  mayStillRun = false;
+  /** A COMMIT was sent and its answer never came. */
+  commitUnknown = false;
 
   constructor(
     target: CallTarget,

@@ -348,6 +348,12 @@ export const ATTR = {
   refusalReason: 'time_budget.refusal.reason',
   attempt: 'time_budget.attempt.ordinal',
   detached: 'time_budget.detached',
+  /** The caller has given up, the server was not told: a statement behind a client-side timeout. */
+  mayStillRun: 'time_budget.may_still_run',
+  /** `unknown` where a COMMIT was sent and no answer came: it may have taken effect. Absent otherwise. */
+  commitState: 'time_budget.commit_state',
+  /** The server's id of the connection (PostgreSQL: backend pid), to tell which statements shared one. */
+  connectionId: 'time_budget.connection_id',
 } as const;
 
 /** `time_budget.phase.<name>_ms` on calls. */

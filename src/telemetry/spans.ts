@@ -91,6 +91,8 @@ export function describeCall(span: Span, call: CallRecord, typical: Typical | un
   if (call.expiryPhase !== undefined) attributes[ATTR.expiryPhase] = call.expiryPhase;
   if (call.resetViolation) attributes[ATTR.resetViolation] = true;
   if (call.detached) attributes[ATTR.detached] = true;
+  if (call.mayStillRun) attributes[ATTR.mayStillRun] = true;
+  if (call.commitUnknown) attributes[ATTR.commitState] = 'unknown';
   describePhases(attributes, call);
   span.setAttributes(attributes);
 }
