@@ -5,7 +5,7 @@
 
 import { CallRecorder } from './call-recorder.ts';
 import { decideEntry } from './core/entry.ts';
-import { decideOutcome, type Ending, isTimeoutStatus } from './core/outcome.ts';
+import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
 import { type Headers, readBudget } from './core/received.ts';
 import { type CancelSource, NO_DEPENDENCY, UNKNOWN } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
@@ -21,8 +21,8 @@ import { TypicalDurations } from './typical.ts';
 export interface Clock {
   /** Monotonic milliseconds. */
   now(): number;
-  /** Upper bound of how long an event seen now has waited for the loop. */
-  waitMs(now: number): number;
+  /** Upper bound of how long an event seen now has waited for the loop; `socket` tells a first request. */
+  waitMs(now: number, socket?: { readonly bytesWritten: number }): number;
   /** Milliseconds the loop has been idle since the process started. */
   idleMs(): number;
 }
@@ -32,6 +32,7 @@ export interface ArrivalFacts {
   readonly remoteAddress: string | undefined;
   readonly method: string;
   readonly path: string;
+  readonly socket?: { readonly bytesWritten: number };
 }
 
 const UNMATCHED = 'unmatched';
@@ -78,7 +79,7 @@ export class Recorder {
     const operation = this.config.operationForPath(facts.method, facts.path);
     const decision = decideEntry(received, this.#policy(operation, trusted));
     const record = new RequestRecord({
-      arrivedAt: now - this.clock.waitMs(now),
+      arrivedAt: now - this.clock.waitMs(now, facts.socket),
       startedAt: now,
       idleMs: this.clock.idleMs(),
       receivedMs: decision.receivedMs,
@@ -99,10 +100,14 @@ export class Recorder {
     return record;
   }
 
-  /** The operation's handler starts. `operation` is its route template, where one is known. */
+  /**
+   * The service has the request; with `operation`, a framework has found the route of that template and its own
+   * handler starts.
+   */
   handling(record: RequestRecord, operation: string | undefined, now: number): void {
     if (record.endedAt !== undefined) return;
-    record.handling(now);
+    if (operation === undefined) record.handling(now);
+    else record.rehandle(now);
     if (operation === undefined || record.operation !== undefined) return;
     record.operation = this.series.operations.fold(operation);
     const settings = this.config.operationSettings(operation);
@@ -116,7 +121,8 @@ export class Recorder {
   /** Counts the arrival, once its operation is known or will never be. */
   admit(record: RequestRecord, now: number): void {
     if (record.series !== undefined) return;
-    record.operation ??= UNMATCHED;
+    record.operation ??=
+      record.likelyOperation === undefined ? UNMATCHED : this.series.operations.fold(record.likelyOperation);
     const series = this.series.who(record.caller, record.operation, record.priority);
     record.series = series;
     series.offered.add(1);
@@ -160,15 +166,8 @@ export class Recorder {
   finish(record: RequestRecord, ending: Ending, now: number): void {
     if (record.endedAt !== undefined) return;
     this.admit(record, now);
-    if (
-      ending.completed &&
-      isTimeoutStatus(ending.status) &&
-      record.handlerTracked &&
-      record.handlerEndedAt === undefined
-    ) {
-      // A timeout middleware answered while the handler runs on: it is the one that gave up.
-      record.cancel('local_timeout', now);
-    }
+    const givenUp = record.handlerEndedAt === undefined && isGivenUp(ending);
+    if (givenUp) record.cancel('local_timeout', now);
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
     record.close(now, this.clock.idleMs(), outcome);
     const series = record.series;
@@ -179,9 +178,10 @@ export class Recorder {
     this.#recordExpiry(record, operation, now);
     this.#recordDurations(record, now);
     this.#learn(record, operation, now);
-    if (ending.completed && !record.handlerTracked) this.handlerEnded(record, now);
+    if (ending.completed && !givenUp && !record.handlerTracked) this.handlerEnded(record, now);
     this.#describe(record, operation, now);
     releaseSignal(record);
+    if (record.handlerScope !== undefined) releaseSignal(record.handlerScope);
     record.received = undefined;
     record.span = undefined;
   }
@@ -210,7 +210,7 @@ export class Recorder {
   }
 
   #recordExpiry(record: RequestRecord, operation: string, now: number): void {
-    if (now < record.deadlineAt) return;
+    if (now < record.deadlineAt && record.outcome !== 'expired') return;
     const expiry = record.ledger.expiry;
     this.families.expiries.cell(expiry?.call?.dependency ?? NO_DEPENDENCY, expiry?.phase ?? 'queue').add(1);
     if (record.outcome !== 'expired' && record.outcome !== 'late') return;

@@ -34,6 +34,10 @@ export class RequestRecord extends TimeBudget implements Scope {
   insufficient = false;
   /** A framework tells when the handler ends, so the end of the reply is not taken for it. */
   handlerTracked = false;
+  /** What the operation's own handler runs in, where a framework tells its start. */
+  handlerScope: Scope | undefined;
+  /** Taken where no other is known when the request ends: a route that may only have passed it on. */
+  likelyOperation: string | undefined;
   /** Ordinal of the attempt that this request is, as its sender said; 1 = original. */
   attempt = 1;
   /** This or any ancestor attempt was a repeat. */

@@ -200,6 +200,18 @@ describe('calls', () => {
     expect(t.value('expiries', { dependency: 'inventory', phase: 'pool_wait' })).toBe(1);
   });
 
+  test('D12: a caller that gives up 5 ms before its deadline has run out of time in the phase in progress', () => {
+    const record = enter({ 'x-request-timeout-ms': '100' });
+    const call = runInScope(record, () => t.hooks.calls.begin(target(), 0));
+    call.enter('db_execution', 10);
+    clock.at = 95;
+    t.recorder.peerGone(record, 95);
+    t.recorder.finish(record, { completed: false, status: undefined }, 95);
+    expect(record.outcome).toBe('expired');
+    expect(t.value('expiries', { dependency: 'inventory', phase: 'db_execution' })).toBe(1);
+    expect(record.cause).toBeDefined();
+  });
+
   test('D18: the loser of a race is a lost race, not an error', () => {
     const record = enter();
     const [winner, loser] = runInScope(record, () => [

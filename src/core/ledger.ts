@@ -47,6 +47,13 @@ export class Ledger {
     this.#expireIn(fromAt, toAt, phase, undefined);
   }
 
+  /** What has been taken for local work so far turns out to have been the way to the handler. */
+  requeue(): void {
+    this.queueMs += this.localMs;
+    this.localMs = 0;
+    if (this.expiry?.phase === 'local') this.expiry = { phase: 'queue', call: undefined };
+  }
+
   /** Shares out [fromAt, toAt], in which at least one of the calls was always in progress. */
   addCalls(calls: readonly Call[], fromAt: number, toAt: number): void {
     for (const call of calls) this.#noteSlowest(call, toAt);

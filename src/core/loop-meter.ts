@@ -2,6 +2,11 @@
 const LOOK_EVERY_MS = 5;
 /** Looks not taken are saved up for so long: 100 looks, a few requests' worth of fast iterations. */
 const LOOK_SAVED_MS = 500;
+/**
+ * An unbroken run of accepts that is longer is no burst but a server in lasting saturation, in which the start of
+ * the run says nothing about the connection at hand: then only the last iterations are claimed.
+ */
+const LONGEST_BURST_MS = 10_000;
 
 /**
  * Bounds how long an event can have lain unnoticed because the event loop was busy.
@@ -71,7 +76,9 @@ export class LoopMeter {
     // What an accepted socket already holds is read in the very next iteration: later, it came later.
     const wasLongAccepted = this.#acceptCount !== undefined && this.#acceptCount < loopCount - 1;
     const isJustAccepted = (isFirst ?? this.#acceptIdleMs > 0) && !wasLongAccepted;
-    return Math.max(0, this.#busy - Math.max(this.#rested, isJustAccepted ? this.#acceptRun : twoBack));
+    const inBurst =
+      isJustAccepted && this.#busy - Math.max(this.#rested, this.#acceptRun) <= LONGEST_BURST_MS;
+    return Math.max(0, this.#busy - Math.max(this.#rested, inBurst ? this.#acceptRun : twoBack));
   }
 
   /** Records that the `sample` just made was the accept of a connection, in iteration `loopCount` if known. */

@@ -6,6 +6,8 @@ export interface Ending {
   /** The whole reply was handed over with the caller still there. */
   readonly completed: boolean;
   readonly status: number | undefined;
+  /** The reply came from code outside of the handler that a framework had started. */
+  readonly outsideHandler?: boolean;
 }
 
 /**
@@ -22,7 +24,8 @@ export function decideOutcome(budget: TimeBudget, ending: Ending, now: number, t
   return expired ? 'late' : 'useful';
 }
 
-/** Statuses with which a timeout middleware answers in place of the handler. */
-export function isTimeoutStatus(status: number | undefined): boolean {
-  return status === 503 || status === 504 || status === 408;
+/** A timeout middleware answered in place of the handler, which runs on. A handler's own 503 is an answer. */
+export function isGivenUp(ending: Ending): boolean {
+  if (!ending.completed || ending.outsideHandler !== true) return false;
+  return ending.status === 503 || ending.status === 504 || ending.status === 408;
 }

@@ -1,6 +1,6 @@
 /** The record of one request: the budget it came with, its calls, who cancelled it, how it ended. */
 import type { Call } from './call.ts';
-import { Ledger } from './ledger.ts';
+import { type Expiry, Ledger } from './ledger.ts';
 import type { BudgetSource, CancelSource, Outcome, Priority, Verdict } from './terms.ts';
 
 /** Ended calls kept for the critical path before they are folded into sums: bounds the memory of a request. */
@@ -47,6 +47,7 @@ export class TimeBudget {
   outcome: Outcome | undefined;
   /** Calls in progress that belong to the request (detached ones do not). */
   openCalls = 0;
+  #isHandlerOwn = false;
   #batch: Call[] | undefined;
   #resolvedUntil: number;
   #idleMs: number;
@@ -90,9 +91,20 @@ export class TimeBudget {
     return this.endedAt !== undefined && this.endedAt < at ? Infinity : at;
   }
 
-  /** The operation's own handler starts; what came before was queue. Only the first one counts. */
+  /** The service's own code has the request; what came before was queue. Only the first one counts. */
   handling(now: number): void {
     this.handlerAt ??= now;
+  }
+
+  /**
+   * A framework tells that the operation's own handler starts only now: the way there through its middleware
+   * was queue as well. Only the first one counts.
+   */
+  rehandle(now: number): void {
+    if (this.#isHandlerOwn) return;
+    this.#isHandlerOwn = true;
+    this.handlerAt = now;
+    this.ledger.requeue();
   }
 
   /** The reply is complete and is being flushed. */
@@ -136,9 +148,18 @@ export class TimeBudget {
   close(now: number, idleMs: number, outcome: Outcome): void {
     if (this.openCalls === 0) this.#resolveOwn(now, idleMs);
     else this.#resolveCalls(now);
+    // The caller gave up within the tolerance of its deadline: the phase it gave up in is the expiry's.
+    if (outcome === 'expired') this.ledger.expiry ??= this.#inProgress();
     this.#batch = undefined;
     this.endedAt = now;
     this.outcome = outcome;
+  }
+
+  #inProgress(): Expiry {
+    const call = this.#batch?.find((one) => one.endedAt === undefined);
+    if (call?.phase !== undefined) return { phase: call.phase, call };
+    if (this.handlerAt === undefined) return { phase: 'queue', call: undefined };
+    return { phase: this.respondingAt === undefined ? 'local' : 'response', call: undefined };
   }
 
   /** Queue, local and loop time that went by busy: what blocking cost this request. */
