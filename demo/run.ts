@@ -1,0 +1,90 @@
+/** The demo: plays the scenarios against three real services and shows where each request's time went. */
+import { HELP, readArguments } from './arguments.ts';
+import { Cleanup } from './cleanup.ts';
+import { cell, type Line, plainText, styledText } from './page.ts';
+import { type Played, play, sendBaseline } from './player.ts';
+import { startStage } from './processes.ts';
+import { drawScenario } from './report.ts';
+import { SCENARIOS, type Scenario } from './scenarios.ts';
+
+const WIDTH = 100;
+const WARM_UP_REQUESTS = 8;
+/** What a shell reports for a program that ended by a signal. */
+const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+
+const cleanup = new Cleanup();
+const failed = Promise.withResolvers<never>();
+// Whoever waits next sees it; until then it must not count as unhandled.
+failed.promise.catch(() => undefined);
+
+for (const [signal, code] of Object.entries(SIGNAL_CODES)) {
+  process.on(signal, () => {
+    void cleanup.run().then(() => process.exit(code));
+  });
+}
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const names = SCENARIOS.map(({ name }) => name);
+  const wanted = readArguments(process.argv.slice(2), names);
+  if ('wrong' in wanted) {
+    console.error(wanted.wrong);
+    return 1;
+  }
+  if (wanted.help) console.log(HELP);
+  else if (wanted.list) for (const { name, title } of SCENARIOS) console.log(`${name.padEnd(20)}${title}`);
+  else return run(chosen(wanted.scenarios), wanted.json, wanted.keep);
+  return 0;
+}
+
+/** The healthy scenario always comes first: without what is usual there is no verdict. */
+function chosen(names: readonly string[] | undefined): readonly Scenario[] {
+  if (names === undefined) return SCENARIOS;
+  return SCENARIOS.filter(({ name }) => name === 'healthy' || names.includes(name));
+}
+
+async function run(scenarios: readonly Scenario[], isJson: boolean, keep: boolean): Promise<number> {
+  const say = (line: Line) => {
+    if (!isJson) console.log(styledText(line, process.stdout));
+  };
+  try {
+    say([
+      cell(
+        'Where the time of a request went: three real services and PostgreSQL, watched by otel-time-budget.',
+      ),
+    ]);
+    say([cell('gateway → orders → PostgreSQL and inventory; none of them imports anything of it.', 'dim')]);
+    say([cell('█ while it was of use   ░ after the deadline, or after the caller had gone', 'dim')]);
+    const stage = await Promise.race([startStage(cleanup, failed.reject), failed.promise]);
+    await sendBaseline(stage, 5000, WARM_UP_REQUESTS);
+    const all: Played[] = [];
+    for (const [i, scenario] of scenarios.entries()) {
+      say([]);
+      say([cell(`${i + 1}/${scenarios.length} ${scenario.title}`, 'bold')]);
+      const played = await Promise.race([play(scenario, stage), failed.promise]);
+      for (const line of drawScenario(played, WIDTH)) say(line);
+      all.push(played);
+    }
+    if (isJson) console.log(JSON.stringify({ node: process.version, scenarios: all }, undefined, 2));
+    if (keep) await keepRunning(stage.gatewayUrl, stage.metricsUrls);
+    return 0;
+  } catch (error) {
+    if (cleanup.hasBegun) return new Promise(() => undefined);
+    console.error(error instanceof Error ? error.message : error);
+    return 1;
+  } finally {
+    await cleanup.run();
+  }
+}
+
+async function keepRunning(gatewayUrl: string, metricsUrls: Readonly<Record<string, string>>): Promise<void> {
+  const lines = [
+    '',
+    'Still running; Ctrl-C ends it.',
+    `  curl -H 'x-request-timeout-ms: 400' '${gatewayUrl}/orders/42?inventory_ms=800'`,
+    ...Object.entries(metricsUrls).map(([service, url]) => `  ${service.padEnd(10)} ${url}`),
+  ];
+  for (const line of lines) console.error(plainText([cell(line)]));
+  await failed.promise;
+}
