@@ -10,6 +10,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const PREFIX = 'TIME_BUDGET_';
 export const ENV_CONFIG = 'TIME_BUDGET_CONFIG';
 export const ENV_DISABLED = 'TIME_BUDGET_DISABLED';
+export const ENV_SDK = 'TIME_BUDGET_SDK';
+
+/** Whether `register` starts an SDK: when nobody else does, at once, or never. */
+export const SDK_CHOICES = ['auto', 'on', 'off'] as const;
+export type SdkChoice = (typeof SDK_CHOICES)[number];
 
 /** Each variable and the setting it gives; the documentation and the messages read this list. */
 export const ENV_SETTINGS = {
@@ -40,6 +45,15 @@ export function readDisabled(
   if (text === undefined) return { disabled: undefined };
   if (text === 'true' || text === 'false') return { disabled: text === 'true' };
   return { problem: wrongValue(ENV_DISABLED, env[ENV_DISABLED], 'true or false') };
+}
+
+/** `TIME_BUDGET_SDK`; `auto` where it says nothing. */
+export function readSdk(env: Environment): { readonly sdk: SdkChoice } | { readonly problem: string } {
+  const text = given(env, ENV_SDK)?.toLowerCase() ?? 'auto';
+  const sdk = SDK_CHOICES.find((each) => each === text);
+  return sdk === undefined
+    ? { problem: wrongValue(ENV_SDK, env[ENV_SDK], SDK_CHOICES.join(' or ')) }
+    : { sdk };
 }
 
 /** Path of the file, as given; undefined where none is named. */
@@ -108,7 +122,7 @@ function decimal(text: string): number | undefined {
  * service called `time-budget`, Kubernetes sets TIME_BUDGET_PORT, TIME_BUDGET_SERVICE_HOST and more.
  */
 function misspelt(env: Environment): string[] {
-  const known = [...Object.keys(ENV_SETTINGS), ENV_CONFIG, ENV_DISABLED];
+  const known = [...Object.keys(ENV_SETTINGS), ENV_CONFIG, ENV_DISABLED, ENV_SDK];
   const valid = known.map((each) => each.slice(PREFIX.length));
   const problems: string[] = [];
   for (const variable of Object.keys(env)) {
