@@ -19,6 +19,8 @@ import { type MetricDefinition, SCOPE_NAME } from '../src/telemetry/names.ts';
 /** A producer with a synchronous form, for the last collection of a process that is ending. */
 export interface CellProducer extends MetricProducer {
   collectNow(): Pick<ResourceMetrics, 'scopeMetrics'>;
+  /** Whether something was counted since the last collection. */
+  hasNews(): boolean;
 }
 
 /**
@@ -40,6 +42,7 @@ export function createCellProducer(
   // Cells count from the start of the process on, whenever the reader came.
   const startedAt = hrTime(performance.timeOrigin);
   let collectedAt = startedAt;
+  let collectedCount = 0;
 
   const collectNow = () => {
     const now = hrTime(Date.now());
@@ -48,10 +51,12 @@ export function createCellProducer(
       .map((collect) => collect(interval))
       .filter(({ dataPoints }) => dataPoints.length > 0);
     collectedAt = now;
+    collectedCount = countOf(families);
     return { scopeMetrics: [{ scope, metrics }] };
   };
   return {
     collectNow,
+    hasNews: () => countOf(families) !== collectedCount,
     // The reader takes only the scopes; the resource is its own.
     collect: async () => ({ resourceMetrics: { resource: NO_RESOURCE, ...collectNow() }, errors: [] }),
   };
@@ -138,6 +143,16 @@ function histogramCollector(family: Family<HistogramCell>, temporality: Aggregat
       dataPoints,
     };
   };
+}
+
+/** Grows with every record of a counter or a histogram. */
+function countOf(families: Families): number {
+  let count = 0;
+  for (const family of Object.values(families)) {
+    if (isHistogram(family)) for (const cell of family.cells) count += cell.count;
+    else if (family.definition.type === 'counter') for (const cell of family.cells) count += cell.value;
+  }
+  return count;
 }
 
 /** A copy: an exporter reads it later, while the cell goes on counting. */

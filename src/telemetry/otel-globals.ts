@@ -20,9 +20,9 @@ interface Registered {
 // Nothing but the API's own place is read.
 const registered = globalThis as Registered;
 
-/** Whether somebody has registered a tracer provider. */
-export function hasTracerProvider(): boolean {
-  return registered[API]?.trace !== undefined;
+/** The registered tracer provider; undefined where there is none. */
+export function registeredTracerProvider(): TracerProvider | undefined {
+  return registered[API]?.trace;
 }
 
 /** The registered meter provider; undefined where there is none. */
