@@ -1,0 +1,68 @@
+/** What is compared. Every variant runs the same service; only what is loaded before it differs. */
+
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+
+export const VARIANTS = ['bare', 'otel', 'otel_us', 'us'] as const;
+export type Variant = (typeof VARIANTS)[number];
+
+export const VARIANT_NAMES: Readonly<Record<Variant, string>> = {
+  bare: 'bare',
+  otel: 'OpenTelemetry alone',
+  otel_us: 'OpenTelemetry with us',
+  us: 'us without tracing',
+};
+
+const OTEL = fileURLToPath(new URL('otel.ts', import.meta.url));
+export const REGISTER = fileURLToPath(new URL('../../dist/instrumentation/register.js', import.meta.url));
+
+/** Loaded with `--import`. */
+const LOADED: Readonly<Record<Variant, string | undefined>> = {
+  bare: undefined,
+  otel: OTEL,
+  otel_us: REGISTER,
+  us: REGISTER,
+};
+
+export interface Launch {
+  readonly execArgv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Where its metrics are scraped; undefined for the bare one. */
+  readonly metricsUrl: string | undefined;
+}
+
+/** How to start a variant whose spans go to `sinkUrl`. */
+export async function launchOf(variant: Variant, sinkUrl: string): Promise<Launch> {
+  const loaded = LOADED[variant];
+  const execArgv = ['--expose-gc', ...(loaded === undefined ? [] : ['--import', loaded])];
+  if (loaded === undefined) return { execArgv, env: {}, metricsUrl: undefined };
+  const port = await freePort();
+  return {
+    execArgv,
+    env: {
+      OTEL_SERVICE_NAME: 'bench',
+      // Left to itself it waits for the SDK that the package.json of the service, which here is ours, speaks of.
+      TIME_BUDGET_SDK: 'on',
+      OTEL_TRACES_EXPORTER: variant === 'us' ? 'none' : 'otlp',
+      OTEL_TRACES_SAMPLER: 'always_on',
+      OTEL_METRICS_EXPORTER: 'prometheus',
+      OTEL_LOGS_EXPORTER: 'none',
+      OTEL_NODE_RESOURCE_DETECTORS: 'none',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_EXPORTER_OTLP_ENDPOINT: sinkUrl,
+      OTEL_EXPORTER_PROMETHEUS_HOST: '127.0.0.1',
+      OTEL_EXPORTER_PROMETHEUS_PORT: String(port),
+    },
+    metricsUrl: `http://127.0.0.1:${port}/metrics`,
+  };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  // A server that listens on a port has an address of this form.
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
