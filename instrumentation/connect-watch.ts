@@ -1,0 +1,165 @@
+/** How far a connecting socket has come: name looked up, TCP connected, TLS established. */
+import type { Socket } from 'node:net';
+import { MIN_LOOP_LAG_MS } from '../src/core/call.ts';
+import type { CallRecord } from '../src/records.ts';
+import type { Hooks, Undo } from './adapter.ts';
+
+export type ConnectPhase = 'dns' | 'connect' | 'tls';
+
+/** Up to here a step follows on the one before without a wait in between. */
+export const INSTANT_MS = 1;
+
+// What net.Socket and TLSSocket say of themselves beside their types. `_host` is set when a lookup begins.
+interface ConnectingSocket extends Socket {
+  readonly _host?: string | null;
+  readonly encrypted?: boolean;
+  readonly secureConnecting?: boolean;
+  readonly _secureEstablished?: boolean;
+}
+
+const watches = new WeakMap<Socket, ConnectWatch>();
+
+/** The watch of this socket, begun now if there is none. `startedAt`: when its owner began to connect. */
+export function watchConnect(hooks: Hooks, socket: Socket, startedAt: number): ConnectWatch {
+  const known = watches.get(socket);
+  if (known !== undefined) return known;
+  // A TLS socket may be made over a connection that stands already.
+  const connectedAt = socket.connecting ? undefined : startedAt;
+  const watch = new ConnectWatch(hooks, socket, startedAt, connectedAt);
+  watches.set(socket, watch);
+  return watch;
+}
+
+/** The same for a socket that is about to be told where to connect to, and does not say so yet. */
+export function watchNewConnect(hooks: Hooks, socket: Socket, startedAt: number): ConnectWatch {
+  const watch = new ConnectWatch(hooks, socket, startedAt, undefined);
+  watches.set(socket, watch);
+  return watch;
+}
+
+/** Whether a socket has yet to become usable. A TLS socket over a connection that stands still has its handshake. */
+export function isConnecting(socket: Socket): boolean {
+  return socket.connecting || isHandshaking(socket);
+}
+
+export class ConnectWatch {
+  readonly socket: ConnectingSocket;
+  readonly startedAt: number;
+  /** Usable from here on; undefined while connecting and for an attempt that failed. */
+  readyAt: number | undefined;
+  #lookedUpAt: number | undefined;
+  #connectedAt: number | undefined;
+  readonly #isTls: boolean;
+  readonly #hooks: Hooks;
+  readonly #stop: Undo;
+  #call: CallRecord | undefined;
+  #onReady: ((now: number) => void) | undefined;
+
+  constructor(hooks: Hooks, socket: ConnectingSocket, startedAt: number, connectedAt: number | undefined) {
+    this.#hooks = hooks;
+    this.socket = socket;
+    this.#isTls = socket.encrypted === true;
+    this.startedAt = startedAt;
+    this.#connectedAt = connectedAt;
+    this.#stop = listen(socket, {
+      lookup: hooks.guard(() => this.#lookedUp()),
+      connect: hooks.guard(() => this.#connected()),
+      secureConnect: hooks.guard(() => this.#ready(this.#hooks.now())),
+      // For a TLSSocket that tls.connect did not make there is no 'secureConnect'. The tick lets the check of the
+      // certificate, which follows on this event, come first.
+      secure: hooks.guard(() => process.nextTick(hooks.guard(() => this.#readyUnlessRefused()))),
+      close: () => this.#stop(),
+    });
+  }
+
+  get phase(): ConnectPhase | undefined {
+    if (this.readyAt !== undefined) return undefined;
+    if (this.#connectedAt !== undefined) return 'tls';
+    return this.#lookedUpAt === undefined && typeof this.socket._host === 'string' ? 'dns' : 'connect';
+  }
+
+  get hasFailed(): boolean {
+    return this.readyAt === undefined && this.socket.destroyed;
+  }
+
+  /** This call waits for the socket: its phases are told from now on. `onReady` runs before it may be sent. */
+  follow(call: CallRecord, at: number, onReady?: (now: number) => void): void {
+    this.#call = call;
+    this.#onReady = onReady;
+    const { phase } = this;
+    if (phase !== undefined) call.enter(phase, at);
+  }
+
+  /** Another call, or none, turned out to be the one that waited. */
+  unfollow(call: CallRecord): void {
+    if (this.#call === call) this.#call = undefined;
+  }
+
+  /** Tells all that happened here to a call of which it was not known that it waited here. */
+  replay(call: CallRecord): void {
+    const lookedUpAt = this.#lookedUpAt;
+    const connectedAt = this.#connectedAt;
+    call.enter(lookedUpAt === undefined ? 'connect' : 'dns', waitsFrom(call, this.startedAt));
+    if (lookedUpAt !== undefined) call.enter('connect', lookedUpAt);
+    if (this.#isTls && connectedAt !== undefined) call.enter('tls', connectedAt);
+  }
+
+  #lookedUp(): void {
+    if (this.#lookedUpAt !== undefined) return;
+    const now = this.#hooks.now();
+    this.#lookedUpAt = now;
+    this.#call?.enter('connect', now, this.#lag(now));
+  }
+
+  #connected(): void {
+    const now = this.#hooks.now();
+    this.#connectedAt = now;
+    if (!this.#isTls) this.#ready(now);
+    else this.#call?.enter('tls', now, this.#lag(now));
+  }
+
+  #readyUnlessRefused(): void {
+    if (this.readyAt === undefined && !this.socket.destroyed) this.#ready(this.#hooks.now());
+  }
+
+  #ready(now: number): void {
+    if (this.readyAt !== undefined) return;
+    this.readyAt = now;
+    this.#stop();
+    this.#call = undefined;
+    this.#onReady?.(now);
+    this.#onReady = undefined;
+  }
+
+  #lag(now: number): number {
+    return this.#hooks.recorder.clock.waitMs(now);
+  }
+}
+
+/** Since when a call has waited for what began at an instant: from its start, if nothing lay in between. */
+export function waitsFrom(call: CallRecord, at: number): number {
+  // The first request of a process takes milliseconds from its start to its connect.
+  return at - call.startedAt < MIN_LOOP_LAG_MS ? call.startedAt : at;
+}
+
+/** A call goes out that waited for nothing: what lies between its start and now, this process was busy. */
+export function enterRequest(call: CallRecord, now: number): void {
+  if (now - call.startedAt < MIN_LOOP_LAG_MS) {
+    call.enter('request', call.startedAt);
+    return;
+  }
+  call.enter('event_loop', call.startedAt);
+  call.enter('request', now);
+}
+
+function isHandshaking(socket: ConnectingSocket): boolean {
+  return socket.encrypted === true && socket.secureConnecting === true && socket._secureEstablished !== true;
+}
+
+/** First in line, so that what comes next happens in the same order as it is recorded. */
+function listen(socket: Socket, listeners: Readonly<Record<string, () => void>>): Undo {
+  for (const [event, listener] of Object.entries(listeners)) socket.prependListener(event, listener);
+  return () => {
+    for (const [event, listener] of Object.entries(listeners)) socket.removeListener(event, listener);
+  };
+}

@@ -1,0 +1,116 @@
+/**
+ * Writes headers into the head of a request of node:http that has been rendered to text but not sent. Node renders
+ * it when the application ends the request, and keeps the text until a socket is there and connected.
+ */
+import type { ClientRequest } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** A header to write; `name` is a header name in lower case, `value` without line ends. */
+export interface HeaderLine {
+  readonly name: string;
+  readonly value: string;
+}
+
+// Fields of Node's OutgoingMessage and Writable, beside their types; each is checked before it is used.
+interface Outgoing extends ClientRequest {
+  _header: unknown;
+  readonly _headerSent: unknown;
+  readonly outputData: unknown;
+  _implicitHeader: unknown;
+}
+interface BufferedChunk {
+  chunk?: unknown;
+  data?: unknown;
+}
+
+const HEAD_END = '\r\n\r\n';
+
+/** Whether the head is still an open set of headers. */
+export function isOpen(request: ClientRequest): boolean {
+  return (request as Outgoing)._header === null;
+}
+
+/**
+ * Puts the lines into the rendered head, in place of those with the same names; false where the text was not found
+ * or has left already. `socket`: the one that holds the text back, if it has it.
+ */
+export function writeHead(
+  request: ClientRequest,
+  lines: readonly HeaderLine[],
+  socket: Socket | undefined,
+): boolean {
+  const outgoing = request as Outgoing;
+  const edit = (head: string) => putLines(head, lines, mayHave(request, lines));
+  if (outgoing._headerSent === false) {
+    if (typeof outgoing._header !== 'string') return false;
+    outgoing._header = edit(outgoing._header);
+    return true;
+  }
+  const output = firstOf(outgoing.outputData);
+  if (typeof output?.data === 'string') {
+    output.data = edit(output.data);
+    return true;
+  }
+  return socket !== undefined && editBuffered(socket, edit);
+}
+
+/** Sets the headers as late as Node allows while the head is open: when it is rendered. */
+export function writeWhenRendered(request: ClientRequest, lines: () => readonly HeaderLine[]): void {
+  const outgoing = request as Outgoing;
+  const inner = outgoing._implicitHeader;
+  if (typeof inner !== 'function') return;
+  Reflect.defineProperty(outgoing, '_implicitHeader', {
+    value(this: ClientRequest, ...args: unknown[]): unknown {
+      Reflect.deleteProperty(outgoing, '_implicitHeader');
+      for (const { name, value } of lines()) this.setHeader(name, value);
+      return Reflect.apply(inner, this, args);
+    },
+    configurable: true,
+    writable: true,
+    enumerable: false,
+  });
+}
+
+/** Text that a corked socket keeps. What it counts as its length has to change with it. */
+function editBuffered(socket: Socket, edit: (head: string) => string): boolean {
+  const state: unknown = Reflect.get(socket, '_writableState');
+  const entry = firstOf(Reflect.get(socket, 'writableBuffer'));
+  if (typeof entry?.chunk !== 'string' || typeof state !== 'object' || state === null) return false;
+  const length: unknown = Reflect.get(state, 'length');
+  if (typeof length !== 'number') return false;
+  const edited = edit(entry.chunk);
+  Reflect.set(state, 'length', length + edited.length - entry.chunk.length);
+  entry.chunk = edited;
+  return true;
+}
+
+function firstOf(list: unknown): BufferedChunk | undefined {
+  const first: unknown = Array.isArray(list) ? list[0] : undefined;
+  // An object of Node's own; its members are checked by whoever reads them.
+  return typeof first === 'object' && first !== null ? (first as BufferedChunk) : undefined;
+}
+
+/** Headers given as an array are rendered at once and not to be asked for: then the text has to be looked through. */
+function mayHave(request: ClientRequest, lines: readonly HeaderLine[]): boolean {
+  if (request.getHeaderNames().length === 0) return true;
+  return lines.some(({ name }) => request.hasHeader(name));
+}
+
+function putLines(text: string, lines: readonly HeaderLine[], looksForOld: boolean): string {
+  const end = text.indexOf(HEAD_END);
+  if (end < 0) return text;
+  let head = text.slice(0, end);
+  let added = '';
+  for (const { name, value } of lines) {
+    if (looksForOld) head = withoutLine(head, name);
+    added += `\r\n${name}: ${value}`;
+  }
+  return head + added + text.slice(end);
+}
+
+function withoutLine(head: string, name: string): string {
+  return head
+    .split('\r\n')
+    .filter((line, index) => index === 0 || !line.toLowerCase().startsWith(`${name}:`))
+    .join('\r\n');
+}
