@@ -7,7 +7,7 @@ import type { Undo } from '../../instrumentation/adapter.ts';
 import { express as expressAdapter } from '../../instrumentation/express.ts';
 import { sampleLayer, wrapExpress, wrapLayers } from '../../instrumentation/express-layers.ts';
 import { httpServer } from '../../instrumentation/http-server.ts';
-import { current } from '../../src/index.ts';
+import { current, remainingMs, withBudget } from '../../src/index.ts';
 import type { ConfigOptions } from '../../src/telemetry/config-settings.ts';
 import { observeBoth, type RunningApp, type Step } from '../support/equivalence.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
@@ -121,6 +121,7 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       ['POST', '/orders', 'POST /orders'],
       ['GET', '/api/v7/users/3/', 'GET /api/:version/users/:id'],
       ['GET', '/API/v8/users', 'GET /api/:version/users'],
+      ['GET', '/a/1/c/d', 'GET /a/:y/c/d'],
       ['GET', '/admin/audit/today', 'GET /admin/audit/:day'],
       ['GET', '/shop/cart', 'GET /shop/cart'],
       ['GET', '/abc/7', 'GET /^\\/a.c\\/\\d+$/'],
@@ -132,6 +133,9 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       const users = express.Router({ mergeParams: true });
       users.get('/', reply);
       users.get('/:id', reply);
+      users.param('id', (_request, _response, next) => next());
+      const pass: RequestHandler = (_request, _response, next) => next();
+      const inA = express.Router().use('/:y', express.Router().use('/c', express.Router().get('/d', reply)));
       const api = express.Router();
       api.use('/users', users);
       const audit = express();
@@ -142,7 +146,10 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       app.get('/', reply);
       app.get('/orders/:id', reply);
       app.post('/orders', reply);
+      app.use('/api/:version', pass);
       app.use('/api/:version', api);
+      app.use('/a/:x', pass);
+      app.use('/a', inA);
       app.use('/admin/', admin);
       app.use('/shop', express.Router().get('/cart', reply));
       app.get(/^\/a.c\/\d+$/, reply);
@@ -169,11 +176,28 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       app.all(`/api/${rest}`, check);
       app.get('/api/orders/:id', reply);
       app.get(`/pages/${rest}`, check);
+      const shop = express.Router();
+      shop.route('/:kind/:id').all(check);
+      shop.get('/orders/:id', reply);
+      app.use('/shop', shop);
       const port = await serve();
       await ask(port, { path: '/api/orders/3' });
       await ask(port, { path: '/pages/a/b' });
-      await ended(2);
-      expect(operations()).toEqual({ 'GET /api/orders/:id': 1, [`GET /pages/${rest}`]: 1 });
+      await ask(port, { path: '/shop/orders/3' });
+      await ended(3);
+      expect(operations()).toEqual({
+        'GET /api/orders/:id': 1,
+        [`GET /pages/${rest}`]: 1,
+        'GET /shop/orders/:id': 1,
+      });
+    });
+
+    test('a wildcard route that cannot pass the request on is the operation from its start', async () => {
+      app.get(`/files/${rest}`, (_request, response) => {
+        response.send(current()?.operation);
+      });
+      const port = await serve();
+      expect((await ask(port, { path: '/files/a/b' })).body).toBe(`GET /files/${rest}`);
     });
 
     test('paths of ten thousand shapes are as many operations as there are routes', async () => {
@@ -276,6 +300,12 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       },
     ],
     [
+      'callbacks behind a slow check',
+      (_request, response) => {
+        setTimeout(() => response.send('late'), 50);
+      },
+    ],
+    [
       'a promise behind a check',
       async (_request, response) => {
         await sleep(150);
@@ -310,6 +340,49 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       expect(workedS).toBeLessThan(5);
     },
   );
+
+  test('D4: a handler that works on after its useless reply is over when its promise is', async () => {
+    app.get('/', async (_request, response) => {
+      await sleep(60);
+      response.send('late');
+      await sleep(100);
+    });
+    const port = await serve();
+    const client = await RawClient.connect(port);
+    client.send('GET', '/');
+    await sleep(30);
+    client.socket.destroy();
+    await until(() => t.value('postCancelItems') > 0, 'the end of the handler');
+    const workedS = t.value('postCancelSeconds', { kind: 'handler' });
+    if (seesPromises) expect(workedS).toBeGreaterThan(0.098);
+    else expect(workedS).toBeGreaterThan(0);
+  });
+
+  test('a handler that starts and replies at once, when it was too late already, has worked for nobody', async () => {
+    app.use((_request, _response, next) => {
+      setTimeout(next, 60);
+    });
+    app.get('/', reply);
+    const port = await serve();
+    await ask(port, { headers: { 'x-request-timeout-ms': '50' } });
+    expect(t.value('outcomes', { outcome: 'late' })).toBe(1);
+    expect(t.value('postCancelItems', { kind: 'handler' })).toBe(1);
+  });
+
+  test('a check that narrows the time of what follows has narrowed it for the handler', async () => {
+    let left: number | undefined;
+    app.get(
+      '/',
+      (_request, _response, next) => withBudget(50, next),
+      (_request, response) => {
+        left = remainingMs();
+        response.send('ok');
+      },
+    );
+    const port = await serve();
+    await ask(port, { headers: { 'x-request-timeout-ms': '9000' } });
+    expect(left).toBeLessThanOrEqual(50);
+  });
 
   test('J10: client gone in a middleware, which goes on to the handler: one outcome, all of it for nobody', async () => {
     app.use((_request, _response, next) => {
