@@ -5,12 +5,13 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { trace } from '@opentelemetry/api';
 import type { CancelSource } from '../src/core/terms.ts';
 import { currentScope, enterScope } from '../src/current.ts';
 import type { RequestRecord } from '../src/records.ts';
+import { activeSpan } from '../src/telemetry/otel-globals.ts';
 import type { Adapter, Hooks, Undo } from './adapter.ts';
 import { watchLateEnd } from './late-end.ts';
+import { isOwnServer } from './own-traffic.ts';
 
 const CHANNEL_START = 'http.server.request.start';
 /** Node's timers count whole milliseconds of their own and may be early by as much. */
@@ -61,6 +62,10 @@ class ServerWatch {
   onStart(message: unknown): void {
     // Node's own channel, published before 'request' with exactly these.
     const { request, response, socket, server } = message as Omit<Exchange, 'record' | 'outsideHandler'>;
+    if (isOwnServer(server)) {
+      enterScope(undefined);
+      return;
+    }
     const { recorder } = this.#hooks;
     const now = this.#hooks.now();
     let record: RequestRecord | undefined;
@@ -176,7 +181,7 @@ class ServerWatch {
 function noteServerSpan(): void {
   const record = currentScope()?.request;
   if (record === undefined || record.span !== undefined || record.endedAt !== undefined) return;
-  const span = trace.getActiveSpan();
+  const span = activeSpan();
   if (span?.isRecording() === true) record.span = span;
 }
 

@@ -6,17 +6,22 @@ import type { Undo } from '../adapter.ts';
 
 const OWN_NAME = 'otel-time-budget';
 const API_ONLY = /^@opentelemetry\/(api|api-logs|api-events|semantic-conventions)$/;
-const SDK = /opentelemetry|otel|^@sentry\/|^(dd-trace|elastic-apm-node|newrelic|applicationinsights)$/;
+const SDK =
+  /opentelemetry|(^|[@/._-])otel([/._-]|$)|^@sentry\/|^(dd-trace|elastic-apm-node|newrelic|applicationinsights)$/;
 
 /** Whether a package of this name is, or brings, an SDK or instrumentations of one. */
 export function isSdkPackage(name: string): boolean {
   return SDK.test(name) && !API_ONLY.test(name) && name !== OWN_NAME;
 }
 
-/** The name of the package that a specifier asks for; undefined for a path, a URL or a module of Node. */
+/** The name of the package that a specifier asks for, by name or by a path into it; undefined for anything else. */
 export function packageOf(specifier: string): string | undefined {
-  return /^(@[^/:]+\/[^/:]+|[^@./:][^/:]*)(\/|$)/.exec(specifier)?.[1];
+  const at = specifier.lastIndexOf(IN_PACKAGES);
+  const path = at < 0 ? specifier : specifier.slice(at + IN_PACKAGES.length);
+  return /^(@[^/:]+\/[^/:]+|[^@./:][^/:]*)(\/|$)/.exec(path)?.[1];
 }
+
+const IN_PACKAGES = '/node_modules/';
 
 /** Whether a service's package.json, of any of these folders or above, names such a package. */
 export function declaresSdk(folders: readonly string[]): boolean {
@@ -58,7 +63,7 @@ function isForeign(specifier: string, parentURL: string | undefined): boolean {
   const name = packageOf(specifier);
   if (name === undefined || !isSdkPackage(name)) return false;
   if (parentURL === undefined) return true;
-  return !parentURL.includes('/node_modules/@opentelemetry/') && !isOwnFile(parentURL);
+  return !parentURL.includes(`${IN_PACKAGES}@opentelemetry/`) && !isOwnFile(parentURL);
 }
 
 function isOwnFile(url: string): boolean {
