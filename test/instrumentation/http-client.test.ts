@@ -1,8 +1,9 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConnectionOptions } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { httpClient } from '../../instrumentation/http-client.ts';
 import { runAsOwnTraffic } from '../../instrumentation/own-traffic.ts';
@@ -19,6 +20,7 @@ import {
   remainingOf,
   SLACK_MS,
   type StallServer,
+  startBlackHole,
   startMuteServer,
   startServer,
   sumMs,
@@ -76,15 +78,6 @@ function only(): CallRecord {
   return call;
 }
 
-/** An agent whose sockets are connecting for ever. */
-class StalledAgent extends http.Agent {
-  override createConnection(): net.Socket {
-    const socket = new net.Socket();
-    socket.connecting = true;
-    return socket;
-  }
-}
-
 describe('the phase in which time runs out', () => {
   const budgetMs = 150;
 
@@ -120,10 +113,12 @@ describe('the phase in which time runs out', () => {
   });
 
   test('a peer that does not take the connection: connect', async () => {
-    const agent = new StalledAgent();
-    const call = await expire(() => get('/', { agent, signal: AbortSignal.timeout(budgetMs) }));
+    const { port, close } = await startBlackHole();
+    const call = await expire(() => get('/', { port, signal: AbortSignal.timeout(budgetMs) }));
     expect(call.expiryPhase).toBe('connect');
     expect(phases(call)).toEqual(['connect']);
+    expect(call.dispatchedAt).toBeUndefined();
+    await close();
   });
 
   test('code of an agent of its own that does not come back: connect', async () => {
@@ -308,7 +303,7 @@ describe('the header at the send', () => {
     slow.listen(0, '127.0.0.1');
     await once(slow, 'listening');
     await inRequest(w, 5000, async () => {
-      const request = https.request({
+      const options: https.RequestOptions & ConnectionOptions = {
         ...tls,
         host: '127.0.0.1',
         port: (slow.address() as net.AddressInfo).port,
@@ -316,7 +311,8 @@ describe('the header at the send', () => {
         method: 'POST',
         pskCallback: () => ({ psk, identity: 'test' }),
         checkServerIdentity: () => undefined,
-      });
+      };
+      const request = https.request(options);
       request.end('body');
       expect(await finished(request)).toBe('ok');
     });
@@ -631,13 +627,12 @@ describe('context and life', () => {
 
   test('K1: none of our listeners stays on a signal that many calls share', async () => {
     const { signal } = new AbortController();
-    const { getEventListeners } = await import('node:events');
     const agent = agentOf({ maxSockets: 10 });
     await inRequest(w, 5000, () =>
       Promise.all(Array.from({ length: 100 }, () => get('/', { agent, signal }))),
     );
     await sleep(10);
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    expect(EventEmitter.getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   test('a dependency is named by host and port, kept per address, over both protocols', async () => {

@@ -1,6 +1,9 @@
 /** For tests of outgoing HTTP: the calls that were recorded, a request to make them in, and servers that stall. */
+import { once } from 'node:events';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { vi } from 'vitest';
 import type { Adapter, Undo } from '../../instrumentation/adapter.ts';
 import { phaseIndex } from '../../src/core/call.ts';
@@ -139,6 +142,37 @@ export async function startMuteServer(): Promise<{ port: number; close: () => Pr
     close: async () => {
       cut();
       await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/**
+ * A port whose connections do not come about: its process of one thread listens and then sleeps, and its short queue
+ * of accepted connections is full.
+ */
+export async function startBlackHole(): Promise<{ port: number; close: () => Promise<void> }> {
+  const worker = new Worker(
+    `const { parentPort } = require('node:worker_threads');
+     const server = require('node:net').createServer();
+     server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+       parentPort.postMessage(server.address().port);
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+     });`,
+    { eval: true },
+  );
+  const [port] = (await once(worker, 'message')) as [number];
+  const fillers: net.Socket[] = [];
+  let isFull = false;
+  while (!isFull) {
+    const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+    fillers.push(socket);
+    isFull = await Promise.race([once(socket, 'connect').then(() => false), sleep(200, true)]);
+  }
+  return {
+    port,
+    close: async () => {
+      for (const socket of fillers) socket.destroy();
+      await worker.terminate();
     },
   };
 }
