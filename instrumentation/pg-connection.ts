@@ -1,7 +1,7 @@
 /** Connections of pg's clients: what they belong to, and the phases of opening one. */
 import { isIP } from 'node:net';
 import type { Target } from '../src/call-recorder.ts';
-import { currentScope, runInScope } from '../src/current.ts';
+import { currentScope, enterScope, runInScope } from '../src/current.ts';
 import type { CallRecord } from '../src/records.ts';
 import type { Hooks } from './adapter.ts';
 import { connectError, readFault } from './pg-ending.ts';
@@ -82,13 +82,12 @@ export class PgConnections {
       this.#follow(client, opening.started(client, now), now);
     });
     const [callback] = args;
-    if (typeof callback !== 'function') return outsideRequests(() => inner.apply(client, args));
-    return outsideRequests(() =>
-      inner.call(client, function (this: unknown, ...results: unknown[]): unknown {
-        if (!results[0]) hooks.attempt(() => opening.opened(hooks.now()));
-        return Reflect.apply(callback, this, results);
-      }),
-    );
+    if (typeof callback !== 'function') return outsideRequests(client, args, inner);
+    const told = function (this: unknown, ...results: unknown[]): unknown {
+      if (!results[0]) hooks.attempt(() => opening.opened(hooks.now()));
+      return Reflect.apply(callback, this, results);
+    };
+    return outsideRequests(client, [told], inner);
   }
 
   /** A client without a pool: its connection is a call of its own, which asks for no work. */
@@ -112,14 +111,13 @@ export class PgConnections {
     const end = hooks.guard((error: unknown) => this.#end(call, error));
     const [callback] = args;
     if (typeof callback === 'function') {
-      return outsideRequests(() =>
-        inner.call(client, function (this: unknown, ...results: unknown[]): unknown {
-          end(results[0]);
-          return runInScope(scope, () => Reflect.apply(callback, this, results));
-        }),
-      );
+      const told = function (this: unknown, ...results: unknown[]): unknown {
+        end(results[0]);
+        return runInScope(scope, () => Reflect.apply(callback, this, results));
+      };
+      return outsideRequests(client, [told], inner);
     }
-    const result = outsideRequests(() => inner.apply(client, args));
+    const result = outsideRequests(client, args, inner);
     return afterwards(result, () => end(undefined), end);
   }
 
@@ -173,9 +171,18 @@ export function afterwards(
   );
 }
 
-/** A connection outlives the request that opened it: it must neither keep its record nor speak in its name. */
-function outsideRequests<T>(work: () => T): T {
-  return runInScope(undefined, work);
+/**
+ * A connection outlives the request that opened it: it must neither keep its record nor speak in its name. Entered
+ * and left by hand: an error's stack has ten frames, and those of `run` would crowd out the application's own.
+ */
+function outsideRequests(client: PgClient, args: unknown[], inner: Method): unknown {
+  const scope = currentScope();
+  enterScope(undefined);
+  try {
+    return inner.apply(client, args);
+  } finally {
+    enterScope(scope);
+  }
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -12,6 +12,9 @@ export const READ_TIMEOUT = 'Query read timeout';
 /** What pg says of a connection that ended under a statement, with or without "unexpectedly". */
 const TERMINATED = 'Connection terminated';
 
+/** A timer counts from the start of the step that sets it, so it may fire that much before its time is over. */
+const TIMER_EARLY_MS = 5;
+
 /** SQLSTATEs (PostgreSQL appendix A): cancelled, for a timeout or on request. */
 const QUERY_CANCELED = '57014';
 const TRANSACTION_TIMEOUT = '25P04';
@@ -65,7 +68,8 @@ export function connectError(
   limitMs: number | undefined,
   now: number,
 ): unknown {
-  return error && limitMs !== undefined && now - startedAt >= limitMs ? new Error(CONNECT_TIMEOUT) : error;
+  const isOver = limitMs !== undefined && now - startedAt >= limitMs - TIMER_EARLY_MS;
+  return error && isOver ? new Error(CONNECT_TIMEOUT) : error;
 }
 
 /** Whether a statement ends a transaction. Says yes to a look-alike in a string: unsure is what it is used for. */

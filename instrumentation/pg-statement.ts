@@ -137,9 +137,9 @@ export class Statement implements SpanSubject {
   }
 
   spanEnds(): void {
-    const { queryMs } = this.#limits;
-    const isTimeout = queryMs !== undefined && this.#hooks.now() - this.askedAt >= queryMs;
-    this.fail(isTimeout ? new Error(READ_TIMEOUT) : undefined);
+    // Before it was taken into the queue, `query` itself has thrown.
+    const isTaken = this.#queued || this.call.dispatchedAt !== undefined;
+    this.fail(isTaken ? new Error(READ_TIMEOUT) : undefined);
   }
 
   #stopListening(): void {

@@ -317,7 +317,7 @@ describe('waiting for the pool', () => {
   });
 
   test('F2: connectionTimeoutMillis while waiting: timed out in pool_wait, by its own limit', async () => {
-    const db = await warmPool({ connectionTimeoutMillis: 60 });
+    const db = await warmPool({ connectionTimeoutMillis: 300 });
     const holder = await db.connect();
     const error = await failure(db.query('select 1'));
     expect(error.message).toBe('timeout exceeded when trying to connect');
@@ -325,12 +325,12 @@ describe('waiting for the pool', () => {
     expect(phases(call)).toEqual(['pool_wait']);
     expect(call?.expiryPhase).toBe('pool_wait');
     expect(call?.cancelSource).toBe('local_timeout');
-    expect(call?.ownTimeoutMs).toBe(60);
+    expect(call?.ownTimeoutMs).toBe(300);
     expect(call?.mayStillRun).toBe(false);
     expect(call?.dispatchedAt).toBeUndefined();
     expect(t.value('poolTimeouts')).toBe(1);
     await failure(db.connect());
-    expect(calls[1]?.ownTimeoutMs).toBe(60);
+    expect(calls[1]?.ownTimeoutMs).toBe(300);
     expect(calls[1]?.cancelSource).toBe('local_timeout');
     expect(t.value('poolTimeouts')).toBe(2);
     expect(db.waitingCount).toBe(0);
@@ -612,7 +612,8 @@ describe('how it ends', () => {
     ['the last accepted', 0, false],
     ['the first above', 1, true],
   ])('a static limit against what is left: %s', async (_, moreMs, reset) => {
-    const frozen = t.hooks.now();
+    // Whole, so that adding and taking away is exact.
+    const frozen = Math.floor(t.hooks.now());
     restart({}, { ...REAL_CLOCK, now: () => frozen });
     const record = enter(500);
     const db = new pg.Client({ ...postgres.connection, query_timeout: 500 + moreMs });
@@ -681,7 +682,10 @@ describe('whose work it is', () => {
         ),
       ),
     );
-    expect(seen).toEqual([[0, 0, 1], [1, 1, 1]]);
+    expect(seen).toEqual([
+      [0, 0, 1],
+      [1, 1, 1],
+    ]);
   });
 
   test('a callback of client.query, and the end of a query object, speak in the name of their caller', async () => {
@@ -715,3 +719,133 @@ describe('whose work it is', () => {
     expect(seen).toBe('a');
   });
 });
+
+describe('the standard metrics of pools', () => {
+  function poolName(): string {
+    const { host, port, database } = postgres.connection;
+    return `${host}:${port}/${database}`;
+  }
+
+  function histogram(metric: 'poolWait' | 'poolCreate' | 'poolUse') {
+    return t.histogram(metric, { 'db.client.connection.pool.name': poolName() });
+  }
+
+  test('wait_time, create_time and use_time, in seconds, under the name that instrumentation-pg gives a pool', async () => {
+    const db = pool({ max: 1 });
+    const first = await db.connect();
+    expect(histogram('poolCreate').count).toBe(1);
+    expect(histogram('poolCreate').sum).toBeLessThanOrEqual(histogram('poolWait').sum);
+    expect(histogram('poolWait').count).toBe(1);
+    const openedS = histogram('poolWait').sum;
+    expect(openedS).toBeLessThan(2);
+    expect(histogram('poolUse').count).toBe(0);
+    setTimeout(() => first.release(), 100);
+    await db.query(sleep(0.05));
+    expect(histogram('poolCreate').count).toBe(1);
+    expect(histogram('poolWait').count).toBe(2);
+    expect(histogram('poolWait').sum - openedS).toBeGreaterThanOrEqual((100 - SLACK_MS) / 1000);
+    expect(histogram('poolUse').count).toBe(2);
+    expect(histogram('poolUse').sum).toBeGreaterThanOrEqual((150 - 2 * SLACK_MS) / 1000);
+    expect(histogram('poolUse').sum).toBeLessThan(1);
+  });
+
+  test('an idle connection counts, with about 0', async () => {
+    const db = await warmPool();
+    const before = histogram('poolWait').sum;
+    await db.query('select 1');
+    expect(histogram('poolWait').count).toBe(2);
+    expect(histogram('poolWait').sum - before).toBeLessThan(0.02);
+  });
+
+  test('a pool that takes its address from elsewhere has the same name as with instrumentation-pg', async () => {
+    const { host, port, database, user } = postgres.connection;
+    const db = new pg.Pool({ connectionString: `postgres://${user}@${host}:${port}/${database}` });
+    await db.query('select 1');
+    expect(calls[0]?.dependency).toBe('postgresql/app');
+    await db.end();
+    const labels = { 'db.client.connection.pool.name': 'unknown_host:unknown_port/unknown_database' };
+    expect(t.histogram('poolWait', labels).count).toBe(1);
+  });
+
+  test.each([
+    ['the last that fits', 2, 0],
+    ['the first too many', 3, 1],
+  ])('as many names as dependencies: %s', async (_, pools, folded) => {
+    restart({ labels: { dependencies: 2 } });
+    for (let i = 0; i < pools; i++) {
+      const db = pool({ host: `127.0.0.${i + 1}`, port: 1 });
+      await failure(db.query('select 1'));
+    }
+    const names = new Set(
+      t.recorder.families.poolWait.cells.map((cell) => cell.attributes['db.client.connection.pool.name']),
+    );
+    expect(names.has('other')).toBe(folded === 1);
+    expect(names.size).toBe(pools);
+    expect(t.value('labelOverflow', { label: 'dependency' })).toBe(folded);
+  });
+});
+
+describe('wrapping', () => {
+  test('J5: wrapped again, by any copy, it records once', async () => {
+    const again = createTestHooks();
+    const undo = wrapPg(pg, again.hooks);
+    const db = await warmPool();
+    await db.query('select 1');
+    undo();
+    expect(calls).toHaveLength(1);
+    expect(again.value('calls')).toBe(0);
+    await db.query('select 1');
+    expect(calls).toHaveLength(2);
+  });
+
+  test('taken off, it records no more, not even what is on its way', async () => {
+    const db = await client();
+    const running = db.query(sleep(0.02));
+    unwrap();
+    await running;
+    await db.query('select 1');
+    expect(calls).toHaveLength(1);
+    t.hooks.calls.end(calls[0] as CallRecord, 'failed', t.hooks.now());
+    start();
+  });
+
+  test('pg’s native binding is left alone', () => {
+    class NativeClient {
+      query() {}
+      connect() {}
+    }
+    class NativeQuery {
+      handleError() {}
+      submit() {}
+    }
+    const { query } = NativeClient.prototype;
+    wrapPg({ Client: NativeClient, Query: NativeQuery, Pool: class {} }, t.hooks)();
+    expect(NativeClient.prototype.query).toBe(query);
+  });
+
+  test('a pool of other clients is left alone', async () => {
+    class OtherClient {
+      connect(callback: (error: Error) => void) {
+        callback(new Error('no'));
+      }
+      on() {}
+    }
+    const db = new pg.Pool({ Client: OtherClient } as unknown as Pg.PoolConfig);
+    expect((await failure(db.query('select 1'))).message).toBe('no');
+    expect(calls).toHaveLength(0);
+  });
+
+  test('G8, K4: no timer and no listener of ours stays', async () => {
+    const db = await client({ query_timeout: 10_000 });
+    await failure(db.query('select nothing'));
+    await db.query('select 1');
+    const { connection } = db as unknown as { connection: NodeJS.EventEmitter };
+    expect(connection.listenerCount('dataRow')).toBe(1);
+    expect(process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length).toBeLessThanOrEqual(
+      timersOfTheTestRunner,
+    );
+  });
+});
+
+/** What vitest itself has running while a test runs: its own time limit. */
+const timersOfTheTestRunner = 1;
