@@ -48,7 +48,10 @@ export class SpanFinder<Subject> {
     // Each finder gets back only what it has been given itself.
     finders.set(scope, this as SpanFinder<unknown>);
     watchTracers();
+    // A provider that came later, before the first call of which its instrumentation hears before us.
+    const undo = this.#hooks.subscribe('http.server.request.start', watchTracers);
     return () => {
+      undo();
       if (finders.get(scope) === (this as SpanFinder<unknown>)) finders.delete(scope);
       if (finders.size > 0) return;
       for (const undo of undos.splice(0)) undo();

@@ -20,7 +20,7 @@ const LOOK_EVERY_MS = 500;
 /** A service that listens on nothing counts as started after this time. */
 const STARTED_AFTER_MS = 5_000;
 /** One that brings an SDK is given this time to start it. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 15_000;
 
 /**
  * Decides at once where it can; else prepares, waits and decides later. Gives the names of the packages that are
