@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { runInScope } from '../src/current.ts';
 import { HandlerWatch } from '../src/handler-watch.ts';
@@ -106,6 +108,34 @@ describe('the end of the handlers', () => {
     expect(watch.isOver).toBe(true);
   });
 });
+
+describe('a watch that is kept, as a pooled connection keeps it, lets go of the handlers', () => {
+  const collect = collector();
+
+  test.each(['settled', 'returned'] as const)('once they have %s', async (how) => {
+    const watch = HandlerWatch.of(record);
+    const ref = runHandler(watch, how);
+    // A WeakRef that was just made holds its object until the end of the task.
+    await new Promise((resolve) => setImmediate(resolve));
+    collect();
+    expect(ref.deref()).toBeUndefined();
+    expect(watch.request).toBe(record);
+  });
+
+  function runHandler(watch: HandlerWatch, how: 'settled' | 'returned'): WeakRef<object> {
+    const handler = {};
+    watch.started(handler);
+    watch[how](handler, true);
+    return new WeakRef(handler);
+  }
+});
+
+/** The garbage collector, for a process that was not started with it. */
+function collector(): () => void {
+  setFlagsFromString('--expose-gc');
+  // With the flag, every new context has it.
+  return runInNewContext('gc') as () => void;
+}
 
 describe('E1: who answers 503, 504 or 408', () => {
   function finish(status: number, outsideHandler: boolean): void {
