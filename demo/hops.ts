@@ -40,7 +40,11 @@ export interface Hop extends Stretch {
   /** Time of its own: waiting for the handler, then what no call covers. */
   readonly own: readonly PhaseStretch[];
   readonly calls: readonly HopCall[];
-  /** Work of its calls after the request was of no use any more. */
+  /** From when on its work was of use to nobody: its deadline, or its end where the caller had gone. */
+  readonly uselessMs: number | undefined;
+  /** How long it or one of its calls still worked after that; 0 if none did. */
+  readonly wentOnMs: number;
+  /** Work of its calls after that, calls side by side added up, as its metrics count it. */
   readonly postCancelMs: number;
 }
 
@@ -83,6 +87,10 @@ function readHop(server: Span, spans: readonly Span[], sentAt: number): Hop {
     .filter((span) => span.service === server.service && span.attributes[ATTR.dependency] !== undefined)
     .map((span) => readCall(span, { fromMs, effectiveMs, sentAt }))
     .sort((left, right) => left.fromMs - right.fromMs);
+  const outcome = textAt(attributes, ATTR.outcome);
+  const deadlineMs = effectiveMs === undefined ? undefined : fromMs + effectiveMs;
+  const uselessMs = outcome === 'cancelled' ? toMs : outcome === 'useful' ? undefined : deadlineMs;
+  const lastMs = Math.max(toMs, ...calls.map((call) => call.toMs));
   const queuedUntilMs = Math.min(toMs, fromMs + (numberAt(attributes, ATTR.queue) ?? 0));
   return {
     service: server.service,
@@ -91,8 +99,8 @@ function readHop(server: Span, spans: readonly Span[], sentAt: number): Hop {
     toMs,
     receivedMs: numberAt(attributes, ATTR.received),
     leftMs,
-    deadlineMs: effectiveMs === undefined ? undefined : fromMs + effectiveMs,
-    outcome: textAt(attributes, ATTR.outcome),
+    deadlineMs,
+    outcome,
     cancelSource: textAt(attributes, ATTR.cancelSource),
     expiryPhase: textAt(attributes, ATTR.expiryPhase),
     expiryDependency: textAt(attributes, ATTR.expiryDependency),
@@ -103,6 +111,8 @@ function readHop(server: Span, spans: readonly Span[], sentAt: number): Hop {
       ...gaps(calls, queuedUntilMs, toMs).map((gap) => ({ phase: 'local', ...gap })),
     ],
     calls,
+    uselessMs,
+    wentOnMs: uselessMs === undefined ? 0 : Math.max(0, lastMs - uselessMs),
     postCancelMs: calls.reduce((sum, call) => sum + (call.postCancelMs ?? 0), 0),
   };
 }

@@ -2,7 +2,7 @@
 import type { Counted, Figures, Mean } from './figures.ts';
 import { cell, type Line, ms } from './page.ts';
 
-const NAME_WIDTH = 24;
+const NAME_WIDTH = 26;
 
 /** The table as lines of at most `width` columns. Rows in which no service has anything are left out. */
 export function drawMetricsTable(figures: readonly Figures[], width: number): Line[] {
@@ -25,20 +25,22 @@ export function drawMetricsTable(figures: readonly Figures[], width: number): Li
   return lines;
 }
 
+type Row = readonly [name: string, read: (figures: Figures) => string[]];
+
 function rows(figures: readonly Figures[]): [string, string[][]][] {
-  const all: [string, (figures: Figures) => string[]][] = [
+  const all: Row[] = [
     ['received', (f) => means(f.receivedMs)],
-    ['spent in queue', (f) => means(f.queueMs)],
-    ['spent in handler', (f) => means(f.handlerMs)],
-    [
-      '  of it in calls',
-      (f) => f.phases.filter(isNotable).map((p) => `${p.phase} ${p.dependency} ${times(p.spent)}`),
-    ],
     ['left on arrival', (f) => leftAt(f, 'received')],
-    [
-      'left before, after calls',
-      (f) => [joinedPair(leftAt(f, 'before_call')[0], leftAt(f, 'after_call')[0])],
-    ],
+    ['spent: queue', (f) => means(f.queueMs)],
+    ['spent: handler', (f) => means(f.handlerMs)],
+    ...phaseNames(figures).map(
+      (name): Row => [
+        name,
+        (f) => f.phases.filter((one) => nameOf(one) === name).map(({ spent }) => times(spent)),
+      ],
+    ),
+    ['left before a call', (f) => leftAt(f, 'before_call')],
+    ['left after a call', (f) => leftAt(f, 'after_call')],
     ['overrun', (f) => means(f.overrunMs)],
     ['outcome', (f) => counts(f.outcomes)],
     ['time ran out in', (f) => counts(f.expiries)],
@@ -49,16 +51,18 @@ function rows(figures: readonly Figures[]): [string, string[][]][] {
     ['violations', (f) => counts(f.violations)],
   ];
   return all
-    .map(([name, read]): [string, string[][]] => [
-      name,
-      figures.map((one) => read(one).filter((text) => text !== '')),
-    ])
+    .map(([name, read]): [string, string[][]] => [name, figures.map((one) => read(one))])
     .filter(([, values]) => values.some((texts) => texts.length > 0));
 }
 
 /** Phases that took no time to speak of would hide the ones that did. */
-function isNotable({ spent }: Figures['phases'][number]): boolean {
-  return spent.meanMs >= 1;
+function phaseNames(figures: readonly Figures[]): string[] {
+  const notable = figures.flatMap(({ phases }) => phases.filter(({ spent }) => spent.meanMs >= 1));
+  return [...new Set(notable.map(nameOf))];
+}
+
+function nameOf({ phase, dependency }: Figures['phases'][number]): string {
+  return `${phase} → ${dependency}`;
 }
 
 function leftAt({ left }: Figures, point: string): string[] {
@@ -75,10 +79,6 @@ function times({ meanMs, count }: Mean): string {
 
 function counts(counted: readonly Counted[]): string[] {
   return counted.map(({ name, count }) => (count === 1 ? name : `${name} ×${count}`));
-}
-
-function joinedPair(before: string | undefined, after: string | undefined): string {
-  return before === undefined && after === undefined ? '' : `${before ?? ''}, ${after ?? ''}`;
 }
 
 function fitted(text: string, width: number): string {

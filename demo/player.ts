@@ -4,7 +4,7 @@ import { type Answer, type Caller, newTraceIds } from './caller.ts';
 import { type Figures, readFigures } from './figures.ts';
 import { type Hop, readHops } from './hops.ts';
 import type { OtlpReceiver } from './otlp-receiver.ts';
-import { BASELINE_REQUESTS, pathOf, type Scenario } from './scenarios.ts';
+import { BASELINE_REQUESTS, pathOf, type Scenario, USUAL_BUDGET_MS } from './scenarios.ts';
 import { added, type Sample, scrape } from './scrape.ts';
 
 export interface Stage {
@@ -32,17 +32,18 @@ const OPERATIONS: Readonly<Record<string, string>> = {
 const TRACE_TIMEOUT_MS = 5000;
 /** Few enough that the baseline has no queue of its own on a small machine. */
 const BASELINE_AT_ONCE = 4;
+/** How long the neighbours have to take what they hold before the caller's request comes. */
+const NEIGHBOURS_LEAD_MS = 150;
 
 /** One request of the scenario, with all that goes with it; returns when the last piece of work has ended. */
 export async function play(scenario: Scenario, stage: Stage): Promise<Played> {
   const before = await scrapeAll(stage);
-  if (scenario.name === 'healthy') await sendBaseline(stage, scenario.budgetMs, BASELINE_REQUESTS - 1);
+  if (scenario.name === 'healthy') await sendBaseline(stage, BASELINE_REQUESTS - 1, BASELINE_AT_ONCE);
   const ids = newTraceIds();
   stage.receiver.expect(ids.traceId);
-  const { neighbours } = scenario;
-  const beside = neighbours === undefined || neighbours.leadMs < 0 ? [] : sendNeighbours(scenario, stage);
-  if (neighbours !== undefined && neighbours.leadMs > 0) await sleep(neighbours.leadMs);
-  const asking = stage.caller.get(
+  const beside = sendNeighbours(scenario, stage);
+  if (beside.length > 0) await sleep(NEIGHBOURS_LEAD_MS);
+  const answer = await stage.caller.get(
     {
       url: stage.gatewayUrl + pathOf(scenario),
       budgetMs: scenario.budgetMs,
@@ -50,11 +51,6 @@ export async function play(scenario: Scenario, stage: Stage): Promise<Played> {
     },
     ids,
   );
-  if (neighbours !== undefined && neighbours.leadMs < 0) {
-    await sleep(-neighbours.leadMs);
-    beside.push(...sendNeighbours(scenario, stage));
-  }
-  const answer = await asking;
   await Promise.all(beside);
   const services = Object.keys(stage.metricsUrls);
   const spans = await stage.receiver.take(ids.traceId, ids.spanId, services, TRACE_TIMEOUT_MS);
@@ -69,13 +65,14 @@ export async function play(scenario: Scenario, stage: Stage): Promise<Played> {
   };
 }
 
-/** Requests of the usual kind, a few at a time. */
-export async function sendBaseline(stage: Stage, budgetMs: number, count: number): Promise<void> {
+/** Requests of the usual kind, so many at once. */
+export async function sendBaseline(stage: Stage, count: number, atOnce: number): Promise<void> {
   let left = count;
   const one = async () => {
-    while (left-- > 0) await stage.caller.get({ url: `${stage.gatewayUrl}/orders/7`, budgetMs });
+    while (left-- > 0)
+      await stage.caller.get({ url: `${stage.gatewayUrl}/orders/7`, budgetMs: USUAL_BUDGET_MS });
   };
-  await Promise.all(Array.from({ length: BASELINE_AT_ONCE }, one));
+  await Promise.all(Array.from({ length: atOnce }, one));
 }
 
 function sendNeighbours({ neighbours }: Scenario, { caller, ordersUrl }: Stage): Promise<Answer>[] {

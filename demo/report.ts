@@ -6,7 +6,8 @@ import type { Played } from './player.ts';
 import { drawWaterfall } from './waterfall.ts';
 
 /** Widths of service, outcome, phase and cause; what went on takes the rest. */
-const WIDTHS = [14, 11, 26, 25] as const;
+const WIDTHS = [15, 11, 26, 25] as const;
+const OVERVIEW_WIDTHS = [20, 37] as const;
 
 /** All of it. */
 export function drawScenario(played: Played, width: number): Line[] {
@@ -35,7 +36,7 @@ function drawVerdicts(hops: readonly Hop[]): Line[] {
       [hop.outcome ?? '', outcomeStyle(hop)],
       [expiryOf(hop), 'plain'],
       [hop.cause ?? hop.cancelSource ?? '', hop.cause === undefined ? 'plain' : 'bold'],
-      [hop.postCancelMs > 0 ? ms(hop.postCancelMs) : '', 'plain'],
+      [hop.wentOnMs > 0 ? ms(hop.wentOnMs) : '', 'plain'],
     ];
     lines.push([
       cell('  '),
@@ -44,6 +45,38 @@ function drawVerdicts(hops: readonly Hop[]): Line[] {
     for (const remark of remarks(hop)) lines.push([cell(`  ${''.padEnd(WIDTHS[0])}${remark}`, 'dim')]);
   }
   return lines;
+}
+
+/** One line per scenario: what the edge saw, and what orders, where it happened, says of it. */
+export function drawOverview(all: readonly Played[]): Line[] {
+  const lines: Line[] = [
+    [
+      cell(
+        `${columns('', -OVERVIEW_WIDTHS[0])}${columns('gateway says', -OVERVIEW_WIDTHS[1])}orders says`,
+        'dim',
+      ),
+    ],
+  ];
+  for (const { scenario, hops } of all) {
+    const [atGateway, atOrders] = ['gateway', 'orders'].map((name) =>
+      hops.find(({ service }) => service === name),
+    );
+    lines.push([
+      cell(columns(scenario.name, -OVERVIEW_WIDTHS[0]), 'bold'),
+      cell(columns(summary(atGateway, false), -OVERVIEW_WIDTHS[1])),
+      cell(summary(atOrders, true)),
+    ]);
+  }
+  return lines;
+}
+
+function summary(hop: Hop | undefined, withPhase: boolean): string {
+  if (hop === undefined) return '';
+  const phase = withPhase ? expiryOf(hop) : '';
+  const why = hop.cause ?? hop.cancelSource ?? '';
+  return [hop.outcome ?? '', phase === '' ? '' : `in ${phase}`, why === '' ? '' : `by ${why}`]
+    .filter(Boolean)
+    .join(' ');
 }
 
 function outcomeStyle({ outcome }: Hop): Style {

@@ -4,11 +4,13 @@ import { Cleanup } from './cleanup.ts';
 import { cell, type Line, plainText, styledText } from './page.ts';
 import { type Played, play, sendBaseline } from './player.ts';
 import { startStage } from './processes.ts';
-import { drawScenario } from './report.ts';
+import { drawOverview, drawScenario } from './report.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 
 const WIDTH = 100;
-const WARM_UP_REQUESTS = 8;
+/** The first requests of a process are slow; they belong to no scenario. */
+const WARM_UP_REQUESTS = 12;
+const WARM_UP_AT_ONCE = 2;
 /** What a shell reports for a program that ended by a signal. */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
@@ -56,8 +58,10 @@ async function run(scenarios: readonly Scenario[], isJson: boolean, keep: boolea
     ]);
     say([cell('gateway → orders → PostgreSQL and inventory; none of them imports anything of it.', 'dim')]);
     say([cell('█ while it was of use   ░ after the deadline, or after the caller had gone', 'dim')]);
+    say([]);
+    say([cell('Starting PostgreSQL and the services …', 'dim')]);
     const stage = await Promise.race([startStage(cleanup, failed.reject), failed.promise]);
-    await sendBaseline(stage, 5000, WARM_UP_REQUESTS);
+    await sendBaseline(stage, WARM_UP_REQUESTS, WARM_UP_AT_ONCE);
     const all: Played[] = [];
     for (const [i, scenario] of scenarios.entries()) {
       say([]);
@@ -66,6 +70,8 @@ async function run(scenarios: readonly Scenario[], isJson: boolean, keep: boolea
       for (const line of drawScenario(played, WIDTH)) say(line);
       all.push(played);
     }
+    say([]);
+    for (const line of drawOverview(all)) say(line);
     if (isJson) console.log(JSON.stringify({ node: process.version, scenarios: all }, undefined, 2));
     if (keep) await keepRunning(stage.gatewayUrl, stage.metricsUrls);
     return 0;

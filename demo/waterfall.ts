@@ -84,7 +84,7 @@ function drawHopRows(hop: Hop, scale: Scale): Line[] {
       leftMs: hop.leftMs,
     }),
   ];
-  const uselessMs = Math.min(deadlineMs, hop.outcome === 'cancelled' ? hop.toMs : Number.POSITIVE_INFINITY);
+  const uselessMs = hop.uselessMs ?? Number.POSITIVE_INFINITY;
   for (const { label, stretches, leftMs } of phaseRows(hop)) {
     const tookMs = stretches.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
     if (tookMs < Math.max(LEAST_MS, scale.totalMs * LEAST_SHARE)) continue;
@@ -123,7 +123,11 @@ function phaseRows(hop: Hop): PhaseRow[] {
       );
     }
   }
-  return rows;
+  return rows.sort((left, right) => startOf(left) - startOf(right));
+}
+
+function startOf({ stretches }: PhaseRow): number {
+  return Math.min(...stretches.map(({ fromMs }) => fromMs));
 }
 
 function isLast(stretch: PhaseStretch, call: HopCall): boolean {
@@ -133,14 +137,14 @@ function isLast(stretch: PhaseStretch, call: HopCall): boolean {
 function drawHop(hop: Stretch, deadlineMs: number, line: string, scale: Scale): Cell[] {
   return paint(scale, (fromMs, toMs) => {
     if (toMs <= hop.fromMs || fromMs >= hop.toMs) return undefined;
-    return fromMs >= deadlineMs ? { mark: '┄', style: 'red' } : { mark: line, style: 'plain' };
+    return (fromMs + toMs) / 2 >= deadlineMs ? { mark: '┄', style: 'red' } : { mark: line, style: 'plain' };
   });
 }
 
 function drawBar(stretches: readonly Stretch[], uselessMs: number, style: Style, scale: Scale): Cell[] {
   return paint(scale, (fromMs, toMs) => {
     if (!stretches.some((stretch) => toMs > stretch.fromMs && fromMs < stretch.toMs)) return undefined;
-    return fromMs >= uselessMs ? { mark: AFTER, style: 'red' } : { mark: BEFORE, style };
+    return (fromMs + toMs) / 2 >= uselessMs ? { mark: AFTER, style: 'red' } : { mark: BEFORE, style };
   });
 }
 

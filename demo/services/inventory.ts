@@ -1,14 +1,14 @@
 /**
  * Stock of items. Knows nothing of time budgets: what is measured here comes from outside.
  *
- * GET /stock/:item            answers after its usual 60 ms
- *   ?inventory_ms=900         takes that much longer, like a store that has become slow
- *   ?stall_ms=900             sends its headers and half of the answer, then nothing for so long
+ * GET /stock/:item            answers after its usual 120 ms
+ *   ?inventory_ms=1000        takes that much longer, like a store that has become slow
+ *   ?stall_ms=1000            sends its headers and half of the answer, then nothing for so long
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 
-const USUAL_MS = 60;
+const USUAL_MS = 120;
 
 const app = express();
 
