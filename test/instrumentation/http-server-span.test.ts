@@ -85,13 +85,16 @@ test('the server span of the very first request carries what was received and ho
 });
 
 test('J9, J10: a client that leaves: the span says so before it ends, and the late reply is not written on it', async () => {
+  let arrived = false;
   const port = await serve(async (_request, response) => {
-    await sleep(120);
+    arrived = true;
+    await until(() => spans.length > 0, 'the end of the span');
+    await sleep(20);
     response.end('late');
   });
   const client = await RawClient.connect(port);
   client.send('GET', '/', { 'x-request-timeout-ms': '5000' });
-  await sleep(40);
+  await until(() => arrived, 'the request');
   client.socket.destroy();
   const span = await endedSpan();
   expect(span.attributes).toMatchObject({

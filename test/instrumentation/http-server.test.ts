@@ -15,15 +15,25 @@ import { ask, close, listen, RawClient, until } from '../support/loopback.ts';
 let t: TestHooks;
 let server: Server;
 let port: number;
+let arrivals = 0;
 
 async function serve(
   handler: RequestListener,
   options: { config?: ConfigOptions; server?: http.ServerOptions; prepare?: (server: Server) => void } = {},
 ): Promise<void> {
   t = createTestHooks({ adapters: [httpServer], config: options.config ?? {} });
-  server = http.createServer(options.server ?? {}, handler);
+  arrivals = 0;
+  server = http.createServer(options.server ?? {}, (request, response) => {
+    arrivals++;
+    handler(request, response);
+  });
   options.prepare?.(server);
   port = await listen(server);
+}
+
+/** The handler has got so many requests, so that whatever comes next comes after. */
+async function arrived(count = 1): Promise<void> {
+  await until(() => arrivals >= count, `${count} requests`);
 }
 
 /** All requests so far have got their one outcome. */
@@ -225,20 +235,16 @@ describe('D: who cancelled', () => {
     'a reset': (client: RawClient) => client.socket.resetAndDestroy(),
   };
   test.each(Object.entries(leaving))(
-    'D4: %s at 60, reply at 150: cancelled, once, and 90 ms too much',
+    'D4: %s while the handler works, its reply 90 ms later: cancelled, once, and 90 ms for nobody',
     async (_, leave) => {
-      let leftAt = 0;
-      let repliedAt = 0;
-      await serve((_request, response) => {
-        setTimeout(() => {
-          repliedAt = performance.now();
-          response.end('too late');
-        }, 150);
+      await serve(async (_request, response) => {
+        await ended();
+        await sleep(90);
+        response.end('too late');
       });
       const client = await RawClient.connect(port);
       client.send('GET', '/');
-      await sleep(60);
-      leftAt = performance.now();
+      await arrived();
       leave(client);
       await ended();
       expect(t.value('postCancelItems')).toBe(0);
@@ -247,11 +253,10 @@ describe('D: who cancelled', () => {
       expect(t.value('outcomes')).toBe(1);
       expect(t.value('cancellations', { source: 'client_disconnect' })).toBe(1);
       expect(t.value('cancellations')).toBe(1);
-      const workedS = t.value('postCancelSeconds', { dependency: 'none', kind: 'handler' });
-      // From when the server saw it, which is later than the client's own instant, and cannot be before.
-      expect(workedS).toBeLessThanOrEqual((repliedAt - leftAt + 1) / 1000);
-      expect(workedS).toBeGreaterThan(0);
       expect(t.value('postCancelItems', { kind: 'handler', result: 'completed' })).toBe(1);
+      const workedS = t.value('postCancelSeconds', { dependency: 'none', kind: 'handler', intended: 'no' });
+      expect(workedS).toBeGreaterThan(0.088);
+      expect(workedS).toBeLessThan(5);
     },
   );
 
@@ -265,6 +270,7 @@ describe('D: who cancelled', () => {
       }
       if (request.url === '/quick') response.end('waits for its turn');
     });
+    let atLeast = 1;
     for (const send of [
       (client: RawClient) => client.send('GET', '/stream'),
       (client: RawClient) => client.send('POST', '/', { 'content-length': '10' }, 'abc'),
@@ -275,7 +281,8 @@ describe('D: who cancelled', () => {
     ]) {
       const client = await RawClient.connect(port);
       send(client);
-      await sleep(30);
+      await arrived(atLeast);
+      atLeast += 1;
       client.socket.destroy();
     }
     await ended(4);
@@ -290,7 +297,8 @@ describe('D: who cancelled', () => {
     const client = await RawClient.connect(port);
     client.socket.pause();
     client.send('GET', '/');
-    await sleep(50);
+    await arrived();
+    await sleep(20);
     client.socket.resetAndDestroy();
     await ended();
     expect(t.value('outcomes', { outcome: 'cancelled' })).toBe(1);
@@ -318,7 +326,7 @@ describe('D: who cancelled', () => {
     await serve(() => {}, { config: { entry: { trust: 'all' } } });
     const client = await RawClient.connect(port);
     client.send('GET', '/', { 'time-budget': 'remaining=60000' });
-    await sleep(20);
+    await arrived();
     client.socket.destroy();
     await ended();
     expect(t.value('cancellations', { source: 'upstream_cancel' })).toBe(1);
@@ -328,6 +336,7 @@ describe('D: who cancelled', () => {
     await serve(() => {});
     const client = await RawClient.connect(port);
     client.send('GET', '/', { 'x-request-timeout-ms': '50' });
+    await arrived();
     await sleep(60);
     client.socket.destroy();
     await ended();
@@ -339,7 +348,7 @@ describe('D: who cancelled', () => {
     await serve(() => {}, { config: { entry: { defaultMs: 60_000 } } });
     const clients = await Promise.all(Array.from({ length: 20 }, () => RawClient.connect(port)));
     for (const client of clients) client.send('GET', '/');
-    await sleep(50);
+    await arrived(20);
     await close(server);
     await ended(20);
     expect(t.value('cancellations', { source: 'shutdown' })).toBe(20);
@@ -352,7 +361,7 @@ describe('D: who cancelled', () => {
     await serve(() => {});
     const client = await RawClient.connect(port);
     client.send('GET', '/');
-    await sleep(20);
+    await arrived();
     server.close();
     client.socket.destroy();
     await ended();
@@ -425,7 +434,7 @@ describe('limits of the server itself', () => {
     expect(t.value('cancellations')).toBe(0);
     const client = await RawClient.connect(port);
     client.send('GET', '/hang');
-    await sleep(20);
+    await arrived(2);
     client.socket.destroy();
     await ended(2);
     expect(t.value('cancellations', { source: 'client_disconnect' })).toBe(1);
@@ -471,6 +480,7 @@ describe('limits of the server itself', () => {
     await serve(() => {}, { server: upload, prepare: (made) => made.on('clientError', () => {}) });
     const client = await RawClient.connect(port);
     client.send('GET', '/');
+    await arrived();
     await sleep(250);
     client.socket.destroy();
     await ended();
@@ -484,7 +494,7 @@ describe('limits of the server itself', () => {
     });
     const client = await RawClient.connect(port);
     client.send('POST', '/', { 'content-length': '1000' }, 'abc');
-    await sleep(30);
+    await arrived();
     client.socket.destroy();
     await ended();
     expect(t.value('cancellations', { source: 'client_disconnect' })).toBe(1);
@@ -496,14 +506,14 @@ describe('when a request is over', () => {
     let after: number | undefined;
     await serve((_request, response) => {
       response.end('answered');
-      const until = performance.now() + 200;
+      const until = performance.now() + 300;
       while (performance.now() < until);
       after = t.value('outcomes', { outcome: 'useful' });
     });
-    await ask(port, { headers: { 'x-request-timeout-ms': '100' } });
+    await ask(port, { headers: { 'x-request-timeout-ms': '300' } });
     await ended();
     expect(after).toBe(1);
-    expect(t.histogram('processing').sum).toBeLessThan(0.1);
+    expect(t.histogram('processing').sum).toBeLessThan(0.3);
     expect(t.value('postCancelItems')).toBe(0);
   });
 
@@ -698,13 +708,13 @@ describe('K: what we leave behind', () => {
       record = currentScope();
       request = new WeakRef(incoming);
       response = new WeakRef(outgoing);
-      setTimeout(() => outgoing.end(), 20);
+      if (arrivals === 1) setTimeout(() => outgoing.end(), 5);
     });
     for (const leave of [false, true]) {
       const client = await RawClient.connect(port);
       client.send('GET', '/', { connection: 'close' });
       if (leave) {
-        await sleep(5);
+        await arrived(2);
         client.socket.destroy();
       }
       await ended(leave ? 2 : 1);
@@ -731,6 +741,7 @@ describe('K: what we leave behind', () => {
     });
     const client = await RawClient.connect(port);
     client.send('GET', '/');
+    await arrived();
     await sleep(60);
     client.socket.destroy();
     await ended();
