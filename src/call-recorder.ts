@@ -152,7 +152,9 @@ export class CallRecorder {
     if (now > call.deadlineAt)
       call.series.executionLate.add((now - Math.max(call.startedAt, call.deadlineAt)) / 1000);
     if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
-    for (const [index, phaseMs] of call.phaseSums(now).entries()) {
+    const sums = call.phaseSums(now);
+    for (let index = 0; index < sums.length; index++) {
+      const phaseMs = sums[index];
       const phase = PHASES[index];
       if (phaseMs !== undefined && phase !== undefined)
         callPhase.cell(call.dependency, phase).recordMs(phaseMs);

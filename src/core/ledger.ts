@@ -20,6 +20,7 @@ export interface Expiry {
 }
 
 const NO_TERMS: readonly LedgerTerm[] = Object.freeze([]);
+const NO_TIME: readonly number[] = PHASES.map(() => 0);
 const EVENT_LOOP = phaseIndex('event_loop');
 
 export class Ledger {
@@ -100,9 +101,8 @@ export class Ledger {
 
   #term(dependency: string): LedgerTerm {
     for (const term of this.terms) if (term.dependency === dependency) return term;
-    const term: LedgerTerm = { dependency, phaseMs: [], slowestMs: 0 };
-    for (let i = 0; i < PHASES.length; i++) term.phaseMs.push(0);
-    this.terms = [...this.terms, term];
+    const term: LedgerTerm = { dependency, phaseMs: NO_TIME.slice(), slowestMs: 0 };
+    this.terms = this.terms.length === 0 ? [term] : [...this.terms, term];
     return term;
   }
 

@@ -61,41 +61,56 @@ export class HistogramCell {
   }
 }
 
+/** By one label's value: the trees of the next label, or the cells of the last. */
 type Tree<Cell> = Map<string, Tree<Cell> | Cell>;
 
-/** All series of one metric. Label values are given in the order of the definition's labels. */
+/** All series of one metric. Label values are given in the order of the definition's labels, at most four. */
 export class Family<Cell extends NumberCell | HistogramCell> {
   readonly definition: MetricDefinition;
   readonly cells: Cell[] = [];
   readonly #create: (attributes: Attributes) => Cell;
   readonly #tree: Tree<Cell> = new Map();
+  readonly #depth: number;
   #onCell: ((cell: Cell) => void) | undefined;
 
   constructor(definition: MetricDefinition, create: (attributes: Attributes) => Cell) {
     this.definition = definition;
     this.#create = create;
+    this.#depth = definition.labels.length;
   }
 
   /** The series with these label values, made at 0 if it is new. Callers bound open labels before. */
-  cell(...values: readonly string[]): Cell {
-    let node: Tree<Cell> = this.#tree;
-    const last = values.length - 1;
-    for (let i = 0; i < last; i++) {
+  cell(...values: readonly string[]): Cell;
+  // On every request and call: no array for the values, and no loop over them.
+  cell(a = '', b = '', c = '', d = ''): Cell {
+    const depth = this.#depth;
+    let node = this.#tree.get(a);
+    if (depth > 1 && node !== undefined) node = (node as Tree<Cell>).get(b);
+    if (depth > 2 && node !== undefined) node = (node as Tree<Cell>).get(c);
+    if (depth > 3 && node !== undefined) node = (node as Tree<Cell>).get(d);
+    // As deep as there are labels there are cells, and above only trees.
+    return node === undefined ? this.#createCell([a, b, c, d]) : (node as Cell);
+  }
+
+  #createCell(values: readonly string[]): Cell {
+    const { labels } = this.definition;
+    const attributes: Attributes = {};
+    let tree = this.#tree;
+    let key = values[0] ?? '';
+    for (const [i, label] of labels.entries()) {
       const value = values[i] ?? '';
-      let next = node.get(value);
+      attributes[labelKey(label)] = value;
+      if (i === 0) continue;
+      let next = tree.get(key);
       if (!(next instanceof Map)) {
         next = new Map();
-        node.set(value, next);
+        tree.set(key, next);
       }
-      node = next;
+      tree = next;
+      key = value;
     }
-    const leafKey = values[last] ?? '';
-    const leaf = node.get(leafKey);
-    if (leaf !== undefined && !(leaf instanceof Map)) return leaf;
-    const attributes: Attributes = {};
-    for (const [i, label] of this.definition.labels.entries()) attributes[labelKey(label)] = values[i] ?? '';
     const cell = this.#create(attributes);
-    node.set(leafKey, cell);
+    tree.set(key, cell);
     this.cells.push(cell);
     this.#onCell?.(cell);
     return cell;

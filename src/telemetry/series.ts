@@ -23,7 +23,11 @@ const LABEL_TEXT = /^[\x20-\x7e]+$/;
 /** Values of one open label. `reserved` ones (unknown, none) do not use up the cap. */
 export class LabelSet {
   readonly #cap: number;
-  readonly #known = new Set<string>();
+  /**
+   * Each value to itself: the one that is kept is handed out, because the next ten maps find by identity what
+   * they would have to compare letter by letter in a text that was put together for each request.
+   */
+  readonly #known = new Map<string, string>();
   readonly #reserved: ReadonlySet<string>;
   readonly #closed: boolean;
   readonly #overflow: NumberCell;
@@ -38,11 +42,13 @@ export class LabelSet {
     this.#overflow = overflow;
     this.#reserved = new Set([...reserved, OTHER]);
     this.#closed = allowed.length > 0;
-    for (const value of allowed.slice(0, cap)) this.#known.add(value);
+    for (const value of allowed.slice(0, cap)) this.#known.set(value, value);
   }
 
   fold(value: string): string {
-    if (this.#known.has(value) || this.#reserved.has(value)) return value;
+    const known = this.#known.get(value);
+    if (known !== undefined) return known;
+    if (this.#reserved.has(value)) return value;
     if (
       this.#closed ||
       this.#known.size >= this.#cap ||
@@ -52,7 +58,7 @@ export class LabelSet {
       this.#overflow.add(1);
       return OTHER;
     }
-    this.#known.add(value);
+    this.#known.set(value, value);
     return value;
   }
 }
