@@ -35,6 +35,8 @@ export interface PoolSeries {
   readonly use: HistogramCell;
   /** Known from its first connection on: a pool's options may leave the host to the environment. */
   target: Target | undefined;
+  /** Its clients are of a class that is wrapped: others (pg-native) would never take what a pool hands them. */
+  readonly isFollowed: boolean;
 }
 
 /** A `pool.query` that asks; its first argument may be anything, hence an object around it. */
@@ -102,8 +104,7 @@ export class PoolWait implements Opening, SpanSubject {
   }
 
   /** The wait is over: with a client, or with an error. */
-  settle(error: unknown): void {
-    const now = this.#hooks.now();
+  settle(error: unknown, now: number): void {
     if (!error) this.#series.wait.recordMs(now - this.askedAt);
     else if (isConnectTimeout(error)) this.#series.timeouts.add(1);
     this.#end(error, now);

@@ -3,7 +3,8 @@
  * A `pool.connect` that has to wait is a call of its own, which asks for no work: the wait is in the ledger once,
  * and the statements that follow begin with what it has left them. One that finds an idle client is no call.
  */
-import { runInScope } from '../src/current.ts';
+import { currentScope, runInScope } from '../src/current.ts';
+import type { Scope } from '../src/records.ts';
 import { LabelSet } from '../src/telemetry/series.ts';
 import type { Hooks, Undo } from './adapter.ts';
 import { afterwards, type PgConnections } from './pg-connection.ts';
@@ -23,7 +24,7 @@ export class PgPools {
   readonly #names: LabelSet;
   readonly #series = new WeakMap<object, PoolSeries>();
   readonly #pending = new WeakMap<object, PoolWait>();
-  readonly #takenAt = new WeakMap<object, number>();
+  readonly #uses = new WeakMap<object, { takenAt: number | undefined }>();
   /** The `pool.query` that is just calling `pool.connect`. */
   #query: PoolQuery | undefined;
   /** The wait whose `pool.connect` is just running. */
@@ -61,8 +62,6 @@ export class PgPools {
   #onConnect(pool: PgPool, args: unknown[], inner: Method): unknown {
     const query = this.#query;
     this.#query = undefined;
-    // Clients without our hooks (pg-native) would never take over what a pool hands them.
-    if (pool.ending || !isClaimed(pool.Client?.prototype)) return inner.apply(pool, args);
     const hooks = this.#hooks;
     const outlook = outlookOf(pool);
     const wait = hooks.attempt(() => this.#ask(pool, query, outlook));
@@ -80,7 +79,7 @@ export class PgPools {
     } finally {
       this.#asking = undefined;
     }
-    const pending = outlook === 'open' ? undefined : pool._pendingQueue?.at(-1);
+    const pending = outlook === 'wait' ? pool._pendingQueue?.at(-1) : undefined;
     if (pending !== undefined) this.#pending.set(pending, wait);
     if (hasCallback) return result;
     return afterwards(
@@ -90,8 +89,9 @@ export class PgPools {
     );
   }
 
-  #ask(pool: PgPool, query: PoolQuery | undefined, outlook: Outlook): PoolWait {
+  #ask(pool: PgPool, query: PoolQuery | undefined, outlook: Outlook): PoolWait | undefined {
     const series = this.#seriesOf(pool);
+    if (pool.ending || !series.isFollowed) return undefined;
     const wait = new PoolWait(this.#hooks, this.#connections, this.#spans, pool, series, query);
     if (outlook === 'wait') {
       const target = series.target ?? this.#connections.targetOf(pool._clients?.[0] ?? {});
@@ -114,12 +114,12 @@ export class PgPools {
       const [error, client] = results;
       settle(error, client);
       if (error || wait.query === undefined || wait.call === undefined) {
-        return runInScope(wait.scope, () => Reflect.apply(callback, this, results));
+        return resume(wait.scope, callback, this, results);
       }
       const { call } = wait;
       statements.waited = call;
       try {
-        return runInScope(wait.scope, () => Reflect.apply(callback, this, results));
+        return resume(wait.scope, callback, this, results);
       } finally {
         if (statements.waited === call) {
           statements.waited = undefined;
@@ -130,8 +130,12 @@ export class PgPools {
   }
 
   #settle(wait: PoolWait, error: unknown, client: unknown): void {
-    wait.settle(error);
-    if (!error && typeof client === 'object' && client !== null) this.#takenAt.set(client, this.#hooks.now());
+    const now = this.#hooks.now();
+    wait.settle(error, now);
+    if (error || typeof client !== 'object' || client === null) return;
+    const use = this.#uses.get(client);
+    if (use === undefined) this.#uses.set(client, { takenAt: now });
+    else use.takenAt = now;
   }
 
   /** Runs within `connect`, or when a client is gone and the next waiter gets a new one. */
@@ -151,9 +155,10 @@ export class PgPools {
     this.#hooks.attempt(() => {
       const [client] = args;
       if (typeof client !== 'object' || client === null) return;
-      const takenAt = this.#takenAt.get(client);
-      this.#takenAt.delete(client);
-      if (takenAt !== undefined) this.#seriesOf(pool).use.recordMs(this.#hooks.now() - takenAt);
+      const use = this.#uses.get(client);
+      if (use?.takenAt === undefined) return;
+      this.#seriesOf(pool).use.recordMs(this.#hooks.now() - use.takenAt);
+      use.takenAt = undefined;
     });
     return inner.apply(pool, args);
   }
@@ -169,10 +174,22 @@ export class PgPools {
       create: poolCreate.cell(name),
       use: poolUse.cell(name),
       target: undefined,
+      isFollowed: isClaimed(pool.Client?.prototype),
     };
     this.#series.set(pool, series);
     return series;
   }
+}
+
+/** Most often it is the right one already, and entering one costs more than all the rest here. */
+function resume(
+  scope: Scope | undefined,
+  callback: CallableFunction,
+  self: unknown,
+  args: unknown[],
+): unknown {
+  if (currentScope() === scope) return Reflect.apply(callback, self, args);
+  return runInScope(scope, () => Reflect.apply(callback, self, args));
 }
 
 function outlookOf(pool: PgPool): Outlook {

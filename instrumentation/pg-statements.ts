@@ -2,7 +2,7 @@
  * The statements of pg's clients. Each is followed through the methods that pg itself calls on its query object
  * (`submit`, `handle…`), so arguments, callbacks and promises of the application stay what they are.
  */
-import { runInScope } from '../src/current.ts';
+import { currentScope, runInScope } from '../src/current.ts';
 import type { CallRecord } from '../src/records.ts';
 import type { Hooks, Undo } from './adapter.ts';
 import type { PgClient, PgConnections } from './pg-connection.ts';
@@ -148,7 +148,9 @@ export class PgStatements {
         hooks.attempt(() => statement.fail(args[0]));
     }
     // These two tell the application, and come from the socket, which belongs to no request.
-    return runInScope(statement.call.scope, () => inner.apply(query, args));
+    const { scope } = statement.call;
+    if (currentScope() === scope) return inner.apply(query, args);
+    return runInScope(scope, () => inner.apply(query, args));
   }
 }
 
