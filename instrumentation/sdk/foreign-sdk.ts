@@ -81,7 +81,9 @@ function readManifest(path: string): Record<string, unknown> | undefined {
   try {
     const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
     // Every object is a record of unknown values.
-    return typeof manifest === 'object' ? (manifest as Record<string, unknown>) : undefined;
+    return typeof manifest === 'object' && manifest !== null
+      ? (manifest as Record<string, unknown>)
+      : undefined;
   } catch {
     return undefined;
   }

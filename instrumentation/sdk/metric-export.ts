@@ -48,8 +48,8 @@ export async function createMetricExport(settings: SdkSettings, families: Famili
     if (name === 'console') pushTo(new ConsoleMetricExporter());
     if (name === 'otlp') otlp = pushTo(await createOtlpExporter(settings.protocol));
     if (name === 'prometheus') {
-      page = new ScrapeServer(settings.host, settings.port, createCellProducer(families, VERSION));
-      readers.push(page.reader);
+      page = new ScrapeServer(settings.host, settings.port, families);
+      readers.push(page);
     }
   }
   return { readers, otlp, listen: () => page?.listen() };

@@ -1,30 +1,33 @@
-/** The page that Prometheus scrapes. A server of our own: that of the exporter holds a process that wants to end. */
-import { createServer, type Server } from 'node:http';
-import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
-import type { MetricProducer, MetricReader } from '@opentelemetry/sdk-metrics';
+/**
+ * The page that Prometheus scrapes. With a server of our own, because that of OpenTelemetry's exporter holds a
+ * process that wants to end, and with the cells written by ourselves.
+ */
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
+import { MetricReader } from '@opentelemetry/sdk-metrics';
+import type { Families } from '../../src/telemetry/metrics.ts';
 import { complain, messageOf } from '../complain.ts';
 import { addOwnServer, runAsOwnTraffic } from '../own-traffic.ts';
+import { createTextWriter } from './prometheus-text.ts';
 
 const PATH = '/metrics';
 
-/** A reader that is scraped; the port is opened by `listen`. */
-export class ScrapeServer {
-  readonly reader: MetricReader;
+/** A reader that is scraped: what instruments of the SDK have, and the cells. The port is opened by `listen`. */
+export class ScrapeServer extends MetricReader {
   readonly #server: Server;
   readonly #host: string;
   readonly #port: number;
+  // No labels for the scope: they would tell series of the same name apart on one way of export only.
+  readonly #serializer = new PrometheusSerializer('', false, undefined, false, true);
+  readonly #writeCells: () => string;
 
-  constructor(host: string, port: number, producer: MetricProducer) {
+  constructor(host: string, port: number, families: Families) {
+    super();
     this.#host = host;
     this.#port = port;
-    const exporter = new PrometheusExporter({
-      preventServerStart: true,
-      withoutScopeInfo: true,
-      metricProducers: [producer],
-    });
-    this.reader = exporter;
+    this.#writeCells = createTextWriter(families);
     this.#server = createServer((request, response) => {
-      if (request.url?.split('?')[0] === PATH) exporter.getMetricsRequestHandler(request, response);
+      if (request.url?.split('?')[0] === PATH) this.#answer(response);
       else response.writeHead(404).end();
     });
     addOwnServer(this.#server);
@@ -37,6 +40,22 @@ export class ScrapeServer {
   listen(): void {
     this.#server.on('error', (error) => complain(this.#explain(error)));
     runAsOwnTraffic(() => this.#server.listen({ host: this.#host, port: this.#port }));
+  }
+
+  protected override async onForceFlush(): Promise<void> {}
+
+  protected override async onShutdown(): Promise<void> {
+    this.#server.close();
+  }
+
+  #answer(response: ServerResponse): void {
+    this.collect().then(
+      ({ resourceMetrics }) => {
+        response.setHeader('content-type', 'text/plain; version=0.0.4; charset=utf-8');
+        response.end(`${this.#serializer.serialize(resourceMetrics)}\n${this.#writeCells()}`);
+      },
+      (error: unknown) => response.writeHead(500).end(`# ${messageOf(error)}\n`),
+    );
   }
 
   #explain(error: Error): string {

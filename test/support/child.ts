@@ -47,7 +47,7 @@ export class Child {
   }
 
   /** Waits for a line on stdout; gives its first group. */
-  async says(pattern: RegExp, timeoutMs = 15_000): Promise<string> {
+  async says(pattern: RegExp, timeoutMs = 40_000): Promise<string> {
     return new Promise((resolve, reject) => {
       const fail = (why: string) =>
         reject(new Error(`${why}, waiting for ${pattern}:\n${this.stdout}${this.stderr}`));

@@ -10,6 +10,7 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createCellProducer } from '../../instrumentation/metric-producer.ts';
+import { createTextWriter } from '../../instrumentation/sdk/prometheus-text.ts';
 import { enterScope, runInScope } from '../../src/current.ts';
 import type { Recorder } from '../../src/recorder.ts';
 import { type ConfigOptions, defaultConfig } from '../../src/telemetry/config.ts';
@@ -416,6 +417,18 @@ describe('the exposition page', () => {
     expect(text).toContain('time_budget_overrun_seconds_bucket{operation="GET /orders/:id",le="0.025"} 0\n');
     expect(text).toContain('time_budget_overrun_seconds_bucket{operation="GET /orders/:id",le="0.05"} 1\n');
     expect(text).toContain('time_budget_overrun_seconds_bucket{operation="GET /orders/:id",le="+Inf"} 1\n');
+  });
+
+  test('our own writer writes what the exporter would', async () => {
+    drive(t, 130, { 'time-budget': 'remaining=80, caller=shop' });
+    drive(t, 31_000);
+    const { families } = t.recorder;
+    families.callDuration.cell('a "quoted" \\ name\nof two lines').record(0.012);
+    families.poolWait.cell('orders').recordMs(3);
+    const own = createTextWriter(families)();
+    const [, theirs] = (await page(families)).split(/(?<=^target_info.*\n)/m);
+    expect(own).toBe(theirs);
+    expect(own).toContain('le="0.025"} 1\n');
   });
 
   test('every metric of the catalogue has one valid name, and no two share one', async () => {
