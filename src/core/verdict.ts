@@ -57,12 +57,16 @@ export function decideCause(evidence: Evidence): ExpiryCause {
  * largest term, or the difference between late and in time while no dependency was slower than usual.
  */
 function blockedLoop(evidence: Evidence, slowestTermMs: number, anySlower: boolean): boolean {
-  const { ledger, loopBlockedMs, overrunMs } = evidence;
+  const { ledger, loopBlockedMs, effectiveMs, overrunMs } = evidence;
   const spentHere = ledger.queueMs + ledger.localMs + ledger.responseMs + ledger.eventLoopMs;
   if (loopBlockedMs <= spentHere / 2) return false;
+  // Nor is it the block where the budget lacks more of the usual duration than that. The overrun does not tell:
+  // a request that its caller cut off at the deadline has hardly any.
+  const median = evidence.operationTypical?.medianMs;
+  if (median !== undefined && loopBlockedMs <= median - effectiveMs) return false;
   return (
     loopBlockedMs >= slowestTermMs ||
-    (loopBlockedMs > overrunMs && loopBlockedMs > evidence.effectiveMs / 4 && !anySlower)
+    (loopBlockedMs > overrunMs && loopBlockedMs > effectiveMs / 4 && !anySlower)
   );
 }
 

@@ -57,6 +57,17 @@ describe('the verdict on an expiry', () => {
     );
   });
 
+  test('rule 1 does not blame a block that would not have made the difference, where the caller cut it off', () => {
+    // Usual 120, given 60: without the block it would still have lacked 60.
+    const given = { effectiveMs: 60, overrunMs: 1, spentBeforeFirstCallMs: 5 };
+    const story = { queueMs: 65, terms: { a: { request: 70 } } };
+    expect(cause(story, { ...given, loopBlockedMs: 60 })).toBe('caller_budget_too_small');
+    expect(cause(story, { ...given, loopBlockedMs: 61 })).toBe('event_loop');
+    const asLargest = { queueMs: 65, terms: { a: { request: 20 } } };
+    expect(cause(asLargest, { ...given, loopBlockedMs: 60 })).toBe('caller_budget_too_small');
+    expect(cause(asLargest, { ...given, loopBlockedMs: 61 })).toBe('event_loop');
+  });
+
   test('rule 2: less than the operation usually takes, and nobody slower than usual', () => {
     const story = { localMs: 5, terms: { a: { request: 60 } } };
     expect(cause(story, { effectiveMs: 60, overrunMs: 5 })).toBe('caller_budget_too_small');
