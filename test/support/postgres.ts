@@ -1,6 +1,11 @@
 /** One PostgreSQL for a test file: started before its tests, stopped after them. */
 import { afterAll, beforeAll } from 'vitest';
-import { type Postgres, type PostgresConnection, type PostgresOptions, startPostgres } from '../../demo/postgres.ts';
+import {
+  type Postgres,
+  type PostgresConnection,
+  type PostgresOptions,
+  startPostgres,
+} from '../../demo/postgres.ts';
 
 /** Call at the top of a file or a describe. The connection is known from the first test on. */
 export function usePostgres(options?: PostgresOptions): { readonly connection: PostgresConnection } {
@@ -13,7 +18,8 @@ export function usePostgres(options?: PostgresOptions): { readonly connection: P
   });
   return {
     get connection() {
-      if (postgres === undefined) throw new Error('PostgreSQL is started before the tests, not before the file');
+      if (postgres === undefined)
+        throw new Error('PostgreSQL is started before the tests, not before the file');
       return postgres.connection;
     },
   };
