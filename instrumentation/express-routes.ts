@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { currentScope, enterScope } from '../src/current.ts';
 import { HandlerWatch } from '../src/handler-watch.ts';
-import type { Scope } from '../src/records.ts';
+import type { RequestRecord, Scope } from '../src/records.ts';
 import type { Hooks } from './adapter.ts';
 import { watchLateEnd } from './late-end.ts';
 
@@ -31,8 +31,6 @@ export interface Handler {
 
 export class ExpressRoutes {
   readonly #hooks: Hooks;
-  /** By request, the templates of what has been mounted so far, by the concrete path that each took off. */
-  readonly #mounts = new WeakMap<IncomingMessage, Map<string, string>>();
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
@@ -41,12 +39,10 @@ export class ExpressRoutes {
   /** Something mounted under `pattern` takes the request; its `baseUrl` has the path taken off already. */
   mounted(request: ExpressRequest, pattern: unknown): void {
     const { baseUrl } = request;
-    if (baseUrl === '' || pattern === '/') return;
-    let templates = this.#mounts.get(request);
-    if (templates === undefined) {
-      templates = new Map();
-      this.#mounts.set(request, templates);
-    }
+    const record = currentScope()?.request;
+    if (baseUrl === '' || pattern === '/' || record === undefined || record.endedAt !== undefined) return;
+    const templates = mountsOf(record) ?? new Map<string, string>();
+    record.routing = templates;
     let outer = '';
     for (const base of templates.keys()) {
       if (base.length > outer.length && base.length < baseUrl.length && baseUrl.startsWith(base))
@@ -68,7 +64,7 @@ export class ExpressRoutes {
     if (scope === watch.outer) enterScope(watch);
     const { request: record } = scope;
     if (record.endedAt !== undefined) return call;
-    const operation = `${handler.request.method} ${this.#templateOf(handler)}`;
+    const operation = `${handler.request.method} ${templateOf(handler, record)}`;
     if (mayPassOn(handler)) {
       record.likelyOperation = operation;
       return call;
@@ -102,13 +98,19 @@ export class ExpressRoutes {
       watchLateEnd(this.#hooks, response, record);
     }
   }
+}
 
-  #templateOf({ request, pattern }: Handler): string {
-    const { baseUrl } = request;
-    // A path that was taken off by hand is not known as a template, and as it came it is no name.
-    const mount = baseUrl === '' ? '' : (this.#mounts.get(request)?.get(baseUrl) ?? '/*');
-    return join(mount, pattern);
-  }
+/** The templates of what has been mounted so far, by the concrete path that each took off. */
+function mountsOf({ routing }: RequestRecord): Map<string, string> | undefined {
+  // Nobody but this file keeps a Map there.
+  return routing instanceof Map ? (routing as Map<string, string>) : undefined;
+}
+
+function templateOf({ request, pattern }: Handler, record: RequestRecord): string {
+  const { baseUrl } = request;
+  // A path that was taken off by hand is not known as a template, and as it came it is no name.
+  const mount = baseUrl === '' ? '' : (mountsOf(record)?.get(baseUrl) ?? '/*');
+  return join(mount, pattern);
 }
 
 /**

@@ -15,10 +15,11 @@ export const express: Adapter = {
   name: 'express',
   start(hooks) {
     const watch = new ChannelWatch(hooks);
+    // Express's own channels; the shape of the messages is the one that it documents.
     const undos = [
-      hooks.subscribe(`${CHANNEL}:start`, (message) => watch.onStart(message)),
-      hooks.subscribe(`${CHANNEL}:end`, (message) => watch.onEnd(message)),
-      hooks.subscribe(`${CHANNEL}:asyncEnd`, (message) => watch.onAsyncEnd(message)),
+      hooks.subscribe(`${CHANNEL}:start`, (message) => watch.onStart(message as LayerMessage)),
+      hooks.subscribe(`${CHANNEL}:end`, (message) => watch.onEnd(message as LayerMessage)),
+      hooks.subscribe(`${CHANNEL}:asyncEnd`, (message) => watch.onAsyncEnd(message as LayerMessage)),
     ];
     return () => {
       for (const undo of undos) undo();
@@ -26,6 +27,9 @@ export const express: Adapter = {
   },
   modules: (hooks) => [wrappedModule('express', WRAPPED_VERSIONS, (exports) => wrapExpress(exports, hooks))],
 };
+
+/** Ours on a message. Node means them for that: "shared object to correlate events through". A WeakMap is dear here. */
+const CALL = Symbol('otel-time-budget.call');
 
 /** One message per call of a handler, the same object on all channels of the call. */
 interface LayerMessage {
@@ -38,46 +42,38 @@ interface LayerMessage {
   /** Only for handlers of parameters. */
   readonly param?: string;
   readonly errorHandler?: boolean;
+  /** Not there before the handler has returned something that is no promise, or until the promise is settled. */
+  readonly result?: unknown;
+  readonly error?: unknown;
+  [CALL]?: HandlerCall;
 }
 
 class ChannelWatch {
   readonly #routes: ExpressRoutes;
-  readonly #calls = new WeakMap<object, HandlerCall>();
 
   constructor(hooks: Hooks) {
     this.#routes = new ExpressRoutes(hooks);
   }
 
-  onStart(message: unknown): void {
-    // Express's own channel, with the shape that it documents.
-    const {
-      req: request,
-      res: response,
-      layer,
-      handler,
-      route: pattern,
-      param,
-      errorHandler,
-    } = message as LayerMessage;
-    if (param !== undefined || errorHandler === true) return;
+  onStart(message: LayerMessage): void {
+    const { req: request, res: response, layer, handler, route: pattern } = message;
+    if (message.param !== undefined || message.errorHandler === true) return;
     if (!('method' in layer)) {
       this.#routes.mounted(request, pattern);
       return;
     }
     const anyMethod = layer.method === undefined;
     const call = this.#routes.starts({ request, response, handle: handler, pattern, anyMethod });
-    if (call !== undefined) this.#calls.set(message as object, call); // Taken apart above.
+    if (call !== undefined) message[CALL] = call;
   }
 
-  onEnd(message: unknown): void {
-    if (typeof message !== 'object' || message === null) return;
-    const call = this.#calls.get(message);
-    // Until a promise is settled the message has neither.
+  onEnd(message: LayerMessage): void {
+    const call = message[CALL];
     if (call !== undefined) this.#routes.returned(call, !('result' in message || 'error' in message));
   }
 
-  onAsyncEnd(message: unknown): void {
-    const call = typeof message === 'object' && message !== null ? this.#calls.get(message) : undefined;
+  onAsyncEnd(message: LayerMessage): void {
+    const call = message[CALL];
     if (call !== undefined) this.#routes.settled(call);
   }
 }

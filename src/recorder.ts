@@ -183,6 +183,7 @@ export class Recorder {
     releaseSignal(record);
     if (record.handlerScope !== undefined) releaseSignal(record.handlerScope);
     record.received = undefined;
+    record.routing = undefined;
     record.span = undefined;
   }
 

@@ -36,6 +36,8 @@ export class RequestRecord extends TimeBudget implements Scope {
   handlerTracked = false;
   /** What the operation's own handler runs in, where a framework tells its start. */
   handlerScope: Scope | undefined;
+  /** What the framework's adapter keeps on its way to the handler. */
+  routing: object | undefined;
   /** Taken where no other is known when the request ends: a route that may only have passed it on. */
   likelyOperation: string | undefined;
   /** Ordinal of the attempt that this request is, as its sender said; 1 = original. */
