@@ -81,10 +81,10 @@ function lastOnly(): Record<string, string> {
   return { ...otlp(), OTEL_TRACES_EXPORTER: 'none', OTEL_METRIC_EXPORT_INTERVAL: '60000' };
 }
 
-/** Three orders within 800 ms each, answered as they are without us. */
+/** Three orders within 8 s each, ample for a busy machine, answered as they are without us. */
 async function order(service: Service): Promise<void> {
   for (const id of ['1', '2', '3']) {
-    const answer = await service.get(`/orders/${id}`, { 'x-request-timeout-ms': '800' });
+    const answer = await service.get(`/orders/${id}`, { 'x-request-timeout-ms': '8000' });
     expect(answer).toEqual({ status: 200, body: `{"id":"${id}","stock":"7"}` });
   }
 }
@@ -115,7 +115,7 @@ async function expectMetrics(service: Service): Promise<void> {
   expect(collector.value(name, 'time_budget.outcomes', who('useful'))).toBe(3);
   expect(collector.value(name, 'time_budget.outcomes')).toBe(3);
   expect(collector.series(name, 'time_budget.received.seconds')).toMatchObject([
-    { value: 3, sum: expect.closeTo(2.4, 9) },
+    { value: 3, sum: expect.closeTo(24, 9) },
   ]);
   expect(collector.value(name, 'time_budget.remaining.seconds', { point: 'before_call' })).toBe(3);
   // One call each, and none to the collector, which is called localhost.
@@ -138,7 +138,7 @@ async function expectTraces({ name, child }: Service): Promise<void> {
   expect(spans('client')).toHaveLength(3);
   for (const { attributes } of spans('server')) {
     expect(attributes).toMatchObject({
-      'time_budget.received_ms': 800,
+      'time_budget.received_ms': 8000,
       'time_budget.outcome': 'useful',
       'time_budget.operation': 'GET /orders/:id',
     });
@@ -154,7 +154,7 @@ function expectHeaders(calls: readonly IncomingHttpHeaders[], service: Service, 
   expect(calls).toHaveLength(3);
   for (const headers of calls) {
     expect(headers['time-budget']).toMatch(
-      new RegExp(`^remaining=[1-7]\\d\\d, attempt=1, caller=${service.name}$`),
+      new RegExp(`^remaining=[1-7]\\d{3}, attempt=1, caller=${service.name}$`),
     );
     expect(headers.traceparent === undefined).toBe(!isTraced);
   }
@@ -195,7 +195,7 @@ describe('without an SDK of its own', () => {
     const text = await scrape(port);
     const labels = 'caller="unknown",operation="GET /orders/:id"';
     expect(text).toContain(`time_budget_outcomes_total{${labels},priority="unset",outcome="useful"} 3\n`);
-    expect(text).toContain(`time_budget_received_seconds_bucket{${labels},le="1"} 3\n`);
+    expect(text).toContain(`time_budget_received_seconds_bucket{${labels},le="10"} 3\n`);
     expect(text).toContain('time_budget_call_duration_seconds_count{dependency="address"} 3\n');
     // Scrapes are no requests of the service.
     expect(text.match(/^time_budget_offered_total.*$/gm)).toEqual([
@@ -306,7 +306,7 @@ describe('beside an SDK of the service', () => {
     const text = await scrape(port);
     expect(text).toContain('outcome="useful"} 3\n');
     await service.child.says(
-      /"name":"express\.request".*"time_budget\.outcome":"useful".*"time_budget\.received_ms":800/,
+      /"name":"express\.request".*"time_budget\.outcome":"useful".*"time_budget\.received_ms":8000/,
     );
     expect(collector.spans.filter(({ service: name }) => name === service.name)).toEqual([]);
     expect(service.child.stderr).toBe('');
