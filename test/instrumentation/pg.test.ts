@@ -823,6 +823,16 @@ describe('wrapping', () => {
     expect(NativeClient.prototype.query).toBe(query);
   });
 
+  test('what instrumentation-pg itself sends before a statement is no statement of the service', async () => {
+    const db = await client();
+    await db.query({
+      text: "SET application_name = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
+    });
+    expect(calls).toHaveLength(0);
+    await db.query({ text: "SET application_name = 'orders'" });
+    expect(calls).toHaveLength(1);
+  });
+
   test('a pool of other clients is left alone', async () => {
     class OtherClient {
       connect(callback: (error: Error) => void) {
