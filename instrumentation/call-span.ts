@@ -75,10 +75,6 @@ export class SpanFinder<Subject> {
     this.#clearSoon();
   }
 
-  isAwaiting(): boolean {
-    return this.#awaited !== undefined;
-  }
-
   /** A client span of this library, or of an unknown one, has started. Does not throw. */
   started(span: Span, attributes: Attributes, name: string): void {
     this.#hooks.attempt(() => this.#meet(span, attributes, name));
@@ -86,9 +82,9 @@ export class SpanFinder<Subject> {
 
   #meet(span: Span, attributes: Attributes, name: string): void {
     const awaited = this.#awaited;
-    this.#awaited = undefined;
     if (awaited !== undefined && this.#source.matches(awaited.subject, attributes, name)) {
       const { call, subject } = awaited;
+      this.#awaited = undefined;
       if (this.#adopt(span, call) && this.#source.endsFirst?.(subject)) this.#endBefore(span, call, subject);
       return;
     }
@@ -168,8 +164,8 @@ function tell(tracer: Tracer, name: string, options: SpanOptions | undefined, sp
     finders.get(scope)?.started(span, attributes, name);
     return;
   }
-  // A vendor's tracer need not say whose it is.
-  for (const finder of finders.values()) if (finder.isAwaiting()) finder.started(span, attributes, name);
+  // A vendor's tracer need not say whose it is; what starts with other attributes matches nobody.
+  for (const finder of finders.values()) finder.started(span, attributes, name);
 }
 
 /** SDK 2 and 3 say `instrumentationScope`, SDK 1 `instrumentationLibrary`. */

@@ -8,6 +8,11 @@ export type ConnectPhase = 'dns' | 'connect' | 'tls';
 
 /** Up to here a step follows on the one before without a wait in between. */
 export const INSTANT_MS = 1;
+/**
+ * Up to here a client has begun to connect for a request that it was just given: the first request of a process, or
+ * one of many at once, takes that long. It is the rare one that has waited before, for a connection that was lost.
+ */
+const FRESH_MS = 50;
 
 // What net.Socket and TLSSocket say of themselves beside their types. `_host` is set when a lookup begins.
 interface ConnectingSocket extends Socket {
@@ -62,7 +67,10 @@ export class ConnectWatch {
     this.startedAt = startedAt;
     this.#connectedAt = connectedAt;
     this.#stop = listen(socket, {
-      lookup: hooks.guard(() => this.#lookedUp()),
+      lookup: hooks.guard((error: unknown) => {
+        // Without an address there is no connect.
+        if (!(error instanceof Error)) this.#lookedUp();
+      }),
       connect: hooks.guard(() => this.#connected()),
       secureConnect: hooks.guard(() => this.#ready(this.#hooks.now())),
       // For a TLSSocket that tls.connect did not make there is no 'secureConnect'. The tick lets the check of the
@@ -138,8 +146,7 @@ export class ConnectWatch {
 
 /** Since when a call has waited for what began at an instant: from its start, if nothing lay in between. */
 export function waitsFrom(call: CallRecord, at: number): number {
-  // The first request of a process takes milliseconds from its start to its connect.
-  return at - call.startedAt < MIN_LOOP_LAG_MS ? call.startedAt : at;
+  return at - call.startedAt < FRESH_MS ? call.startedAt : at;
 }
 
 /** A call goes out that waited for nothing: what lies between its start and now, this process was busy. */
@@ -157,7 +164,7 @@ function isHandshaking(socket: ConnectingSocket): boolean {
 }
 
 /** First in line, so that what comes next happens in the same order as it is recorded. */
-function listen(socket: Socket, listeners: Readonly<Record<string, () => void>>): Undo {
+function listen(socket: Socket, listeners: Readonly<Record<string, (value?: unknown) => void>>): Undo {
   for (const [event, listener] of Object.entries(listeners)) socket.prependListener(event, listener);
   return () => {
     for (const [event, listener] of Object.entries(listeners)) socket.removeListener(event, listener);

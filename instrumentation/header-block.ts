@@ -90,10 +90,12 @@ function firstOf(list: unknown): BufferedChunk | undefined {
   return typeof first === 'object' && first !== null ? (first as BufferedChunk) : undefined;
 }
 
-/** Headers given as an array are rendered at once and not to be asked for: then the text has to be looked through. */
+/**
+ * Headers given as a list are rendered at once and not to be asked for, not even Host: then the text has to be looked
+ * through.
+ */
 function mayHave(request: ClientRequest, lines: readonly HeaderLine[]): boolean {
-  if (request.getHeaderNames().length === 0) return true;
-  return lines.some(({ name }) => request.hasHeader(name));
+  return !request.hasHeader('host') || lines.some(({ name }) => request.hasHeader(name));
 }
 
 function putLines(text: string, lines: readonly HeaderLine[], looksForOld: boolean): string {

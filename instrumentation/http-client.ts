@@ -16,7 +16,14 @@ import { endingOf, endingOfDiscard } from './call-ending.ts';
 import { activeSpanOf } from './call-span.ts';
 import { enterRequest, INSTANT_MS, isConnecting, watchConnect } from './connect-watch.ts';
 import { type HeaderLine, isOpen, writeHead, writeWhenRendered } from './header-block.ts';
-import { addressKey, addressOf, ownLimit, type SocketSource, sourceOf } from './http-request.ts';
+import {
+  addressKey,
+  addressOf,
+  ownLimit,
+  type SocketSource,
+  sourceOf,
+  tellWhenDestroyedInQueue,
+} from './http-request.ts';
 import { isOwnTraffic } from './own-traffic.ts';
 import { type Peer, Peers } from './peers.ts';
 
@@ -61,13 +68,12 @@ class ClientWatch {
   readonly #hooks: Hooks;
   readonly #peers: Peers;
   readonly #securePeers: Peers;
-  /** By request, and by response once there is one. */
-  readonly #exchanges = new WeakMap<object, Exchange>();
+  readonly #exchanges = new WeakMap<ClientRequest, Exchange>();
   // One listener for all, told by `this` which request it is about: no closures per request.
   readonly #onSocket;
   readonly #onTimeout;
   readonly #onClose;
-  readonly #onEnd;
+  readonly #onEnd: (this: IncomingMessage) => void;
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
@@ -83,10 +89,15 @@ class ClientWatch {
       });
     });
     this.#onClose = this.#listener((exchange, request: ClientRequest) => this.#closed(exchange, request));
-    this.#onEnd = this.#listener((exchange, _response: IncomingMessage) => {
+    const ended = this.#listener((exchange, _request: ClientRequest) => {
       const now = this.#hooks.now();
       this.#end(exchange, 'answered', now, this.#lag(now));
     });
+    this.#onEnd = function () {
+      // Node gives an answer its request, beside the types.
+      const request = Reflect.get(this, 'req') as ClientRequest | undefined;
+      if (request !== undefined) ended.call(request);
+    };
   }
 
   onCreated({ request }: Message): void {
@@ -101,7 +112,11 @@ class ClientWatch {
     this.#exchanges.set(request, exchange);
     request.prependListener('socket', this.#onSocket);
     request.prependListener('close', this.#onClose);
-    if (source === 'queued') this.#endWhenDestroyed(exchange, request);
+    if (source !== 'queued') return;
+    const tell = this.#hooks.guard((error: unknown) => {
+      this.#end(exchange, endingOf(error) ?? 'aborted', this.#hooks.now());
+    });
+    tellWhenDestroyedInQueue(request, tell);
   }
 
   /** Not told of 1xx answers and of upgrades. */
@@ -111,7 +126,6 @@ class ClientWatch {
     const now = this.#hooks.now();
     exchange.call.enter('response', now, this.#lag(now));
     exchange.response = response;
-    this.#exchanges.set(response, exchange);
     // Never 'response' on the request: Node throws a body away only while nobody listens to that.
     response.prependListener('end', this.#onEnd);
   }
@@ -211,25 +225,6 @@ class ClientWatch {
     }
   }
 
-  /** In the agent's queue a request reports its end only once a socket is free, which may be much later. */
-  #endWhenDestroyed(exchange: Exchange, request: ClientRequest): void {
-    const { destroy } = request;
-    const tell = this.#hooks.guard((error: unknown) => {
-      this.#end(exchange, endingOf(error) ?? 'aborted', this.#hooks.now());
-    });
-    function own(this: ClientRequest, ...args: Parameters<ClientRequest['destroy']>): ClientRequest {
-      // With a socket, Node tells by itself.
-      if (this.socket === null) tell(args[0]);
-      return Reflect.apply(destroy, this, args);
-    }
-    Reflect.defineProperty(request, 'destroy', {
-      value: own,
-      configurable: true,
-      writable: true,
-      enumerable: false,
-    });
-  }
-
   #peerOf(request: ClientRequest): Peer {
     const peers = request.protocol === 'https:' ? this.#securePeers : this.#peers;
     const key = addressKey(request);
@@ -239,12 +234,12 @@ class ClientWatch {
     return peers.add(key, host, port);
   }
 
-  #listener<Self extends object, Args extends unknown[]>(
-    hook: (exchange: Exchange, self: Self, ...args: Args) => void,
-  ): (this: Self, ...args: Args) => void {
+  #listener<Args extends unknown[]>(
+    hook: (exchange: Exchange, request: ClientRequest, ...args: Args) => void,
+  ): (this: ClientRequest, ...args: Args) => void {
     const hooks = this.#hooks;
     const exchanges = this.#exchanges;
-    return function (this: Self, ...args: Args): void {
+    return function (this: ClientRequest, ...args: Args): void {
       try {
         const exchange = exchanges.get(this);
         if (exchange !== undefined) hook(exchange, this, ...args);

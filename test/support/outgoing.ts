@@ -67,10 +67,13 @@ export async function ended(call: CallRecord | undefined): Promise<CallRecord> {
   return call;
 }
 
-/** The phases that happened, in the order of the closed list. */
+/**
+ * The phases that happened, in the order of the closed list. Without event_loop, which may come in between anywhere
+ * on a machine that others use as well.
+ */
 export function phases(call: CallRecord): Phase[] {
   const sums = call.phaseSums(call.endedAt ?? Infinity);
-  return PHASES.filter((_, index) => sums[index] !== undefined);
+  return PHASES.filter((phase, index) => sums[index] !== undefined && phase !== 'event_loop');
 }
 
 export function ms(call: CallRecord, phase: Phase): number {
@@ -96,21 +99,25 @@ export interface StallServer {
   readonly port: number;
   readonly origin: string;
   readonly seen: Seen[];
+  /** Answers what is held. */
+  release(): void;
   close(): Promise<void>;
 }
 
 /**
- * Answers `/<ms>` after that many milliseconds, `/silent` never, `/head` with a head and a piece of the body and no
+ * Answers `/<ms>` after that many milliseconds, `/hold` when released, `/silent` never, `/head` with a head and a piece of the body and no
  * more, `/reset` with a cut connection, `/half` with a cut one in the middle of the body, anything else at once.
  */
 export async function startServer(options: http.ServerOptions = {}): Promise<StallServer> {
   const seen: Seen[] = [];
+  const held: ServerResponse[] = [];
   const server = http.createServer(options, (request: IncomingMessage, response: ServerResponse) => {
     const url = request.url ?? '';
     seen.push({ url, at: performance.now(), rawHeaders: request.rawHeaders, socket: request.socket });
     request.resume();
     const delay = /^\/(\d+)$/.exec(url)?.[1];
     if (delay !== undefined) setTimeout(() => response.end('late'), Number(delay));
+    else if (url === '/hold') held.push(response);
     else if (url === '/silent') return;
     else if (url === '/head') response.write('some');
     else if (url === '/half') response.write('some', () => setTimeout(() => request.socket.end(), 20));
@@ -120,7 +127,10 @@ export async function startServer(options: http.ServerOptions = {}): Promise<Sta
     else response.end('ok');
   });
   const port = await listen(server);
-  return { port, origin: `http://127.0.0.1:${port}`, seen, close: () => close(server) };
+  const release = () => {
+    for (const response of held.splice(0)) response.end('held');
+  };
+  return { port, origin: `http://127.0.0.1:${port}`, seen, release, close: () => close(server) };
 }
 
 /** Takes connections and never says anything: TLS to it does not come about. */
