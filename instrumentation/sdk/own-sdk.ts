@@ -1,5 +1,5 @@
 /** An SDK of ours, for a service that has none. Prepared before the service is loaded, started when it is sure. */
-import { metrics } from '@opentelemetry/api';
+import { DiagConsoleLogger, DiagLogLevel, diag, metrics } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import type { Environment } from '../../src/telemetry/config-env.ts';
@@ -92,8 +92,19 @@ export class OwnSdk {
     if (this.#export.readers.length === 0) return;
     const provider = new MeterProvider({ resource, readers: [...this.#export.readers] });
     // Beside another SDK it stays ours alone, so that a meter provider of that SDK can still be registered.
-    if (isAlone) metrics.setGlobalMeterProvider(provider);
+    if (isAlone) {
+      this.#showFaults();
+      metrics.setGlobalMeterProvider(provider);
+    }
     this.#tracing?.useMeterProvider(provider);
     this.#export.listen();
+  }
+
+  /** By `OTEL_LOG_LEVEL`, as NodeSDK does; without it, a collector that is gone fills no log. */
+  #showFaults(): void {
+    const name = this.#env.OTEL_LOG_LEVEL?.trim().toUpperCase() ?? '';
+    const level = Object.entries(DiagLogLevel).find(([each]) => each === name)?.[1];
+    if (typeof level !== 'number' || this.#tracing !== undefined) return;
+    diag.setLogger(new DiagConsoleLogger(), { logLevel: level });
   }
 }
