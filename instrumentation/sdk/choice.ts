@@ -16,7 +16,7 @@ import { OwnSdk } from './own-sdk.ts';
 
 /** A server of the service listens now: its main script has been run. */
 const CHANNEL_LISTENING = 'tracing:net.server.listen:asyncEnd';
-const LOOK_EVERY_MS = 500;
+const LOOK_EVERY_MS = 100;
 /** A service that listens on nothing counts as started after this time. */
 const STARTED_AFTER_MS = 5_000;
 /** One that brings an SDK is given this time to start it. */

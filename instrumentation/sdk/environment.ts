@@ -1,9 +1,9 @@
 /** What the standard variables ask of an SDK of ours. An empty variable counts as not set. */
 import type { Environment } from '../../src/telemetry/config-env.ts';
 
-export const METRIC_EXPORTERS = ['prometheus', 'otlp', 'console'] as const;
-export type MetricExporter = (typeof METRIC_EXPORTERS)[number];
-export const OTLP_PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'] as const;
+const METRIC_EXPORTERS = ['prometheus', 'otlp', 'console'] as const;
+type MetricExporter = (typeof METRIC_EXPORTERS)[number];
+const OTLP_PROTOCOLS = ['http/protobuf', 'http/json', 'grpc'] as const;
 export type OtlpProtocol = (typeof OTLP_PROTOCOLS)[number];
 
 export interface SdkSettings {

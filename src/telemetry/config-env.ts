@@ -10,10 +10,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const PREFIX = 'TIME_BUDGET_';
 export const ENV_CONFIG = 'TIME_BUDGET_CONFIG';
 export const ENV_DISABLED = 'TIME_BUDGET_DISABLED';
-export const ENV_SDK = 'TIME_BUDGET_SDK';
+const ENV_SDK = 'TIME_BUDGET_SDK';
 
 /** Whether `register` starts an SDK: when nobody else does, at once, or never. */
-export const SDK_CHOICES = ['auto', 'on', 'off'] as const;
+const SDK_CHOICES = ['auto', 'on', 'off'] as const;
 export type SdkChoice = (typeof SDK_CHOICES)[number];
 
 /** Each variable and the setting it gives; the documentation and the messages read this list. */
