@@ -19,9 +19,9 @@ export interface TestHooksOptions {
 }
 
 /** Exported label keys, so `{ source: 'client_disconnect' }` and not `cancel_source`. Those left out match any. */
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
-export interface HistogramValue {
+interface HistogramValue {
   readonly count: number;
   readonly sum: number;
 }
