@@ -1,4 +1,5 @@
 /** What `register` does once Node is known to be new enough. */
+import process from 'node:process';
 import { isMainThread } from 'node:worker_threads';
 import { environment, loadProcessConfig } from '../src/telemetry/config.ts';
 import { readSdk } from '../src/telemetry/config-env.ts';
@@ -14,7 +15,7 @@ import { chooseSdk } from './sdk/choice.ts';
 /** Starts the product in this process, unless it is switched off, not allowed, or runs already. */
 export async function start(): Promise<void> {
   // A worker inherits the flag. Its calls belong to no request, and a second exporter would want the same port.
-  if (!isMainThread) return;
+  if (!isMainThread || isPackageManager(process.argv[1])) return;
   const env = environment();
   const result = loadProcessConfig();
   const sdk = readSdk(env);
@@ -33,4 +34,11 @@ export async function start(): Promise<void> {
   // After the instrumentations of OpenTelemetry, so that ours wrap what is wrapped already.
   const own = new TimeBudgetInstrumentation();
   await hookModules([...traced, ...own.getModuleDefinitions().map(({ name }) => name)]);
+}
+
+const PACKAGE_MANAGER = /[/\\](npm|npx|yarn|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?$/;
+
+/** With the flag in `NODE_OPTIONS`, `npm start` has it too, and would take the port of the service's page. */
+export function isPackageManager(script: string | undefined): boolean {
+  return script !== undefined && PACKAGE_MANAGER.test(script);
 }

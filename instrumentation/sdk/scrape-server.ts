@@ -2,6 +2,7 @@
  * The page that Prometheus scrapes. With a server of our own, because that of OpenTelemetry's exporter holds a
  * process that wants to end, and with the cells written by ourselves.
  */
+import cluster from 'node:cluster';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { MetricReader } from '@opentelemetry/sdk-metrics';
@@ -11,6 +12,9 @@ import { addOwnServer, runAsOwnTraffic } from '../own-traffic.ts';
 import { createTextWriter } from './prometheus-text.ts';
 
 const PATH = '/metrics';
+const IN_CLUSTER =
+  'the workers of a cluster share one port, so each scrape would show another one: their metrics are not ' +
+  'exported, set OTEL_METRICS_EXPORTER=otlp';
 
 /** A reader that is scraped: what instruments of the SDK have, and the cells. The port is opened by `listen`. */
 export class ScrapeServer extends MetricReader {
@@ -38,6 +42,13 @@ export class ScrapeServer extends MetricReader {
 
   /** Says on stderr why it cannot; the service is not affected. */
   listen(): void {
+    // A primary process hands on connections and serves no request itself.
+    if (Object.keys(cluster.workers ?? {}).length > 0) return;
+    if (cluster.isWorker) {
+      // Once for them all.
+      if (cluster.worker?.id === 1) complain(IN_CLUSTER);
+      return;
+    }
     this.#server.on('error', (error) => complain(this.#explain(error)));
     runAsOwnTraffic(() => this.#server.listen({ host: this.#host, port: this.#port }));
   }

@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isPackageManager } from '../../instrumentation/start.ts';
 import { Child, installForeign, REGISTER, testFile } from '../support/child.ts';
 import { OtlpCollector, type Span } from '../support/otlp-collector.ts';
 
@@ -408,6 +409,36 @@ describe('what goes wrong leaves the service as it is', () => {
     await child.port();
     await expect(fetch(`http://localhost:${port}/metrics`)).rejects.toThrow('fetch failed');
     expect(child.stderr).toBe('');
+  });
+});
+
+describe('processes that are not the service', () => {
+  test('workers of a cluster: one line, no page, and the primary takes no port', async () => {
+    const port = await freePort();
+    const service = await start([...OURS, testFile('apps/cluster.mjs')], {
+      OTEL_EXPORTER_PROMETHEUS_PORT: port,
+    });
+    expect(await service.get('/')).toEqual({ status: 200, body: 'done' });
+    await service.child.says(/2 workers listen/);
+    await expect(fetch(`http://localhost:${port}/metrics`)).rejects.toThrow('fetch failed');
+    expect(service.child.stderr).toBe(
+      'otel-time-budget: the workers of a cluster share one port, so each scrape would show another one: their ' +
+        'metrics are not exported, set OTEL_METRICS_EXPORTER=otlp\n',
+    );
+    expect(await service.child.stop()).toEqual({ code: null, signal: 'SIGTERM' });
+  });
+
+  test.each([
+    ['/usr/lib/node_modules/npm/bin/npm-cli.js', true],
+    ['/usr/bin/npx', true],
+    ['/opt/yarn/bin/yarn.js', true],
+    ['C:\\npm\\pnpm.cjs', true],
+    ['/app/npm-cli-service.js', false],
+    ['/app/corepacker.js', false],
+    ['/app/server.js', false],
+    [undefined, false],
+  ])('a package manager with the flag in NODE_OPTIONS starts nothing: %s %s', (script, expected) => {
+    expect(isPackageManager(script)).toBe(expected);
   });
 });
 
