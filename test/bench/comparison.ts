@@ -10,7 +10,7 @@ import type { Peer } from './peer.ts';
 import type { ServiceAnswers } from './service.ts';
 import { CONNECTIONS, HEADERS, HELD_PATH, PATHS, type Workload } from './services.ts';
 import { median } from './statistics.ts';
-import { type Launch, launchOf, VARIANTS, type Variant } from './variants.ts';
+import { type Launch, launchOf, SETUPS, VARIANT_NAMES, VARIANTS, type Variant } from './variants.ts';
 
 /** Counts, not times: a variant that is slower does not get less to do. */
 export interface Amounts {
@@ -36,15 +36,25 @@ interface Load {
   readonly requestsPerS: number;
 }
 
+/** Heap per request of the service, more than before its first connection. */
+interface Memory {
+  /** While the request waits for its peer, with its two connections. */
+  readonly heldBytes: number;
+  /** Afterwards, with the two connections idle. */
+  readonly idleBytes: number;
+}
+
 interface RoundFigures extends Readonly<Record<Workload, Load>> {
   /** From the start of the process until the service listens. */
   readonly startMs: number;
-  /** Heap per request of the service that waits for its peer. */
-  readonly heldBytes: number;
+  readonly memory: Memory;
 }
 export type Round = Readonly<Record<Variant, RoundFigures>>;
 
 const HOLD_TIMES = 3;
+/** For what the service does after its reply. */
+const SETTLE_MS = 100;
+const NO_MEMORY: Memory = { heldBytes: 0, idleBytes: 0 };
 
 interface Running {
   readonly child: Child<ServiceAnswers>;
@@ -52,22 +62,37 @@ interface Running {
   readonly startMs: number;
 }
 
-async function start(workload: Workload, launch: Launch, around: Surroundings): Promise<Running> {
+async function start(
+  variant: Variant,
+  workload: Workload,
+  launch: Launch,
+  around: Surroundings,
+): Promise<Running> {
   const child = new Child<ServiceAnswers>('service.ts', {
     execArgv: launch.execArgv,
     args: [workload],
     env: { ...launch.env, BENCH_PEER: around.peerUrl, BENCH_POSTGRES: around.postgresUrl },
   });
-  const { url, listeningMs } = await child.ask('ready');
+  const { url, listeningMs, records } = await child.ask('ready');
+  if (records !== SETUPS[variant].records) {
+    await child.stop();
+    throw new Error(`${VARIANT_NAMES[variant]}: ${records ? 'a' : 'no'} recorder is active`);
+  }
   return { child, url, startMs: listeningMs };
 }
 
 export async function measureRound(index: number, amounts: Amounts, around: Surroundings): Promise<Round> {
   const service = await measureWorkload('service', index, amounts, around);
   const hello = await measureWorkload('hello', index, amounts, around);
+  for (const variant of VARIANTS) {
+    const hasExported = around.peer.exportsOf(variant) > 0;
+    if (hasExported !== SETUPS[variant].exportsSpans) {
+      throw new Error(`${VARIANT_NAMES[variant]}: spans ${hasExported ? 'came' : 'did not come'} out of it`);
+    }
+  }
   const figures = VARIANTS.map((variant) => {
-    const { load, startMs, heldBytes } = service[variant];
-    return [variant, { service: load, hello: hello[variant].load, startMs, heldBytes }] as const;
+    const { load, startMs, memory } = service[variant];
+    return [variant, { service: load, hello: hello[variant].load, startMs, memory }] as const;
   });
   return recordOf(figures);
 }
@@ -75,7 +100,7 @@ export async function measureRound(index: number, amounts: Amounts, around: Surr
 interface Measured {
   readonly load: Load;
   readonly startMs: number;
-  readonly heldBytes: number;
+  readonly memory: Memory;
 }
 
 async function measureWorkload(
@@ -87,7 +112,10 @@ async function measureWorkload(
   const running: [Variant, Running][] = [];
   try {
     for (const variant of turned(VARIANTS, round)) {
-      running.push([variant, await start(workload, await launchOf(variant, around.peerUrl), around)]);
+      running.push([
+        variant,
+        await start(variant, workload, await launchOf(variant, around.peerUrl), around),
+      ]);
     }
     for (const [, { url }] of running) await load(url, workload, amounts.warmUp[workload], around);
     const slices = new Map<Variant, Load[]>(VARIANTS.map((variant) => [variant, []]));
@@ -101,11 +129,9 @@ async function measureWorkload(
     }
     const measured: [Variant, Measured][] = [];
     for (const [variant, service] of running) {
-      const heldBytes = workload === 'service' ? await measureHeld(service, amounts.held, around) : 0;
-      measured.push([
-        variant,
-        { load: meanOf(slices.get(variant) ?? []), startMs: service.startMs, heldBytes },
-      ]);
+      const memory = workload === 'service' ? await measureMemory(service, amounts.held, around) : NO_MEMORY;
+      const load = meanOf(slices.get(variant) ?? []);
+      measured.push([variant, { load, startMs: service.startMs, memory }]);
     }
     return recordOf(measured);
   } finally {
@@ -118,20 +144,21 @@ function load(url: string, workload: Workload, amount: number, around: Surroundi
   return around.client.ask('load', request, workload === 'hello');
 }
 
-/** Heap that a request takes while it waits for its peer, without the sockets, which are there before. */
-async function measureHeld({ child, url }: Running, count: number, around: Surroundings): Promise<number> {
-  const bytes: number[] = [];
+async function measureMemory({ child, url }: Running, count: number, around: Surroundings): Promise<Memory> {
+  const heldBytes: number[] = [];
+  const idleBytes: number[] = [];
+  const before = await child.ask('heapBytes');
   for (let time = 0; time <= HOLD_TIMES; time++) {
-    const before = await child.ask('heapBytes');
     await around.client.ask('hold', `${url}${HELD_PATH}`, count, HEADERS);
     await around.peer.holds(count);
-    bytes.push(((await child.ask('heapBytes')) - before) / count);
+    heldBytes.push(((await child.ask('heapBytes')) - before) / count);
     around.peer.release();
     await around.client.ask('released');
-    await sleep(50);
+    await sleep(SETTLE_MS);
+    idleBytes.push(((await child.ask('heapBytes')) - before) / count);
   }
-  // The first time opens the connections.
-  return median(bytes.slice(1));
+  // What a connection keeps of the requests before is there from the second time on.
+  return { heldBytes: median(heldBytes.slice(1)), idleBytes: median(idleBytes.slice(1)) };
 }
 
 export interface Scrape {
@@ -150,7 +177,7 @@ export async function measureScrape(
   around: Surroundings,
 ): Promise<Scrape> {
   const launch = await launchOf(variant, around.peerUrl);
-  const { child, url } = await start('service', launch, around);
+  const { child, url } = await start(variant, 'service', launch, around);
   try {
     await load(url, 'service', amounts.warmUp.service, around);
     if (shape !== undefined) await child.ask('fill', shape);

@@ -8,6 +8,7 @@ const MAX_POLLS = 3_000;
 
 export class Peer {
   readonly #held: ServerResponse[] = [];
+  readonly #exports = new Map<string, number>();
   readonly #server = createServer((request, response) => this.#handle(request, response));
 
   /** Starts on a free port of the loopback. */
@@ -35,6 +36,11 @@ export class Peer {
     for (const response of this.#held.splice(0)) response.end('{}');
   }
 
+  /** Batches of spans that came under `/<sender>/`. */
+  exportsOf(sender: string): number {
+    return this.#exports.get(sender) ?? 0;
+  }
+
   stop(): void {
     this.#server.close();
     this.#server.closeAllConnections();
@@ -50,7 +56,9 @@ export class Peer {
       response.end('{"item":"a","available":7}');
       return;
     }
-    // An export of spans: read and dropped.
+    // An export of spans: counted and dropped.
+    const sender = request.url?.split('/')[1] ?? '';
+    this.#exports.set(sender, this.exportsOf(sender) + 1);
     request.resume().once('end', () => response.end());
   }
 }

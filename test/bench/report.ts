@@ -79,9 +79,10 @@ function startAndHeapTable(rounds: readonly Round[]): string {
   const rows = VARIANTS.map((variant) => [
     VARIANT_NAMES[variant],
     spreadText(spread(rounds.map((round) => round[variant].startMs)), 0),
-    spreadText(spread(rounds.map((round) => round[variant].heldBytes)), 0),
+    spreadText(spread(rounds.map((round) => round[variant].memory.heldBytes)), 0),
+    spreadText(spread(rounds.map((round) => round[variant].memory.idleBytes)), 0),
   ]);
-  return table(['service', 'start to listening, ms', 'heap per held request, bytes'], rows);
+  return table(['service', 'start to listening, ms', 'in flight, bytes', 'idle afterwards, bytes'], rows);
 }
 
 function ownPartTable(parts: readonly OwnPart[]): string {

@@ -1,4 +1,5 @@
 /** A measured process: what is compared is loaded before it, with `--import`. */
+import { activeRecorder } from '../../src/active.ts';
 import { answer } from './child.ts';
 import { fillSeries, type SeriesShape } from './fill.ts';
 import { startService } from './services.ts';
@@ -19,7 +20,7 @@ function watch(lastTurnAt: number): void {
 
 const answers = {
   ready() {
-    return { url, listeningMs };
+    return { url, listeningMs, records: activeRecorder() !== undefined };
   },
   /** CPU time of the process so far, user and system, in microseconds. */
   cpuUs() {

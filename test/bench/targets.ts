@@ -38,14 +38,14 @@ export function judge(rounds: readonly Round[]): Verdict[] {
       digits: 3,
     },
     {
-      name: 'bytes that we add to a held request: without tracing',
+      name: 'bytes that we add to a request in flight and its connections: without tracing',
       limit: 600,
       goal: undefined,
       measured: addedBytes(rounds, 'us', 'bare'),
       digits: 0,
     },
     {
-      name: 'bytes that we add to a held request: with OpenTelemetry',
+      name: 'bytes that we add to a request in flight and its connections: with OpenTelemetry',
       limit: 600,
       goal: undefined,
       measured: addedBytes(rounds, 'otel_us', 'otel'),
@@ -60,5 +60,5 @@ export function cpuRatio(rounds: readonly Round[], of: Variant, to: Variant, wor
 }
 
 function addedBytes(rounds: readonly Round[], of: Variant, to: Variant): Spread {
-  return spread(rounds.map((round) => round[of].heldBytes - round[to].heldBytes));
+  return spread(rounds.map((round) => round[of].memory.heldBytes - round[to].memory.heldBytes));
 }
