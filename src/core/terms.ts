@@ -149,3 +149,43 @@ export const OTHER = 'other';
 export const UNKNOWN = 'unknown';
 /** Label value of `dependency` where no call was in progress. */
 export const NO_DEPENDENCY = 'none';
+
+/** How a retry budget reckons; who published each is said at the class that does it. */
+export const RETRY_BUDGET_MODELS = [
+  'token_bucket',
+  'grpc_throttling',
+  'in_flight_percent',
+  'fixed_quota',
+] as const;
+export type RetryBudgetModel = (typeof RETRY_BUDGET_MODELS)[number];
+
+/** What one unit of a retry budget stands for. Amounts of `time` are milliseconds. */
+export const RETRY_BUDGET_UNITS = ['requests', 'concurrent_attempts', 'time', 'weighted_cost'] as const;
+export type RetryBudgetUnit = (typeof RETRY_BUDGET_UNITS)[number];
+
+/** What fills a retry budget. */
+export const RETRY_BUDGET_FEEDS = ['original', 'success', 'in_flight'] as const;
+export type RetryBudgetFeed = (typeof RETRY_BUDGET_FEEDS)[number];
+
+/** What one deposit into a retry budget comes from. */
+export const DEPOSIT_SOURCES = ['original', 'success', 'refund'] as const;
+export type DepositSource = (typeof DEPOSIT_SOURCES)[number];
+
+/** What becomes of an operation whose repeat the retry budget cannot pay for. */
+export const EMPTY_BEHAVIOURS = ['original_error', 'managed_background', 'degrade'] as const;
+export type EmptyBehaviour = (typeof EMPTY_BEHAVIOURS)[number];
+
+/** What paid for an attempt. */
+export const PAYERS = ['request_limit', 'retry_budget', 'probe', 'manual', 'none'] as const;
+export type Payer = (typeof PAYERS)[number];
+
+/** What is known of a failure; it decides whether the same request may be sent again. */
+export const ERROR_CLASSES = [
+  'transient',
+  'throttled',
+  'precondition',
+  'validation',
+  'auth',
+  'unknown_outcome',
+] as const;
+export type ErrorClass = (typeof ERROR_CLASSES)[number];
