@@ -12,7 +12,7 @@ import { complain, messageOf } from '../complain.ts';
 import type { Runtime } from '../runtime.ts';
 import { readSdkSettings } from './environment.ts';
 import { declaresSdk, watchForSdk } from './foreign-sdk.ts';
-import { OwnSdk } from './own-sdk.ts';
+import type { OwnSdk } from './own-sdk.ts';
 
 /** A server of the service listens now: its main script has been run. */
 const CHANNEL_LISTENING = 'tracing:net.server.listen:asyncEnd';
@@ -43,7 +43,8 @@ export async function chooseSdk(
     return [];
   }
   for (const problem of settings.problems) complain(problem);
-  const prepare = () => OwnSdk.prepare(runtime, env, settings, service);
+  // Half of what there is to load, and not needed beside another SDK.
+  const prepare = async () => (await import('./own-sdk.ts')).OwnSdk.prepare(runtime, env, settings, service);
   if (choice === 'on') {
     const own = await prepare();
     own.start();
