@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import process from 'node:process';
 
 /** The name in the package.json that the service's main script belongs to, or else its working directory. */
 export function packageName(): string | undefined {

@@ -2,7 +2,6 @@
  * `node --import otel-time-budget/register app.js`. Whatever goes wrong here is said in one line on stderr, and
  * the service runs as if the flag were not there.
  */
-import process from 'node:process';
 import { nodeComplaint } from './node-version.ts';
 
 const complaint = nodeComplaint(process.versions.node);

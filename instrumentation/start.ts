@@ -1,5 +1,4 @@
 /** What `register` does once Node is known to be new enough: finds out whether to start. */
-import process from 'node:process';
 import { isMainThread } from 'node:worker_threads';
 import { environment, loadProcessConfig } from '../src/telemetry/config.ts';
 import { readSdk } from '../src/telemetry/config-env.ts';

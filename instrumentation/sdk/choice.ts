@@ -4,7 +4,6 @@
  * the rule.
  */
 import { dirname } from 'node:path';
-import process from 'node:process';
 import type { Environment, SdkChoice } from '../../src/telemetry/config-env.ts';
 import { registeredMeterProvider, registeredTracerProvider } from '../../src/telemetry/otel-globals.ts';
 import type { Undo } from '../adapter.ts';

@@ -2,7 +2,6 @@
  * The last export over OTLP of a process that ends. `process.exit()` leaves no time for a connection, so a thread
  * of its own makes it, and the process waits for that thread: 0.2 s, and under 1 s for a collector that is gone.
  */
-import process from 'node:process';
 import { Worker } from 'node:worker_threads';
 import { environment } from '../../src/telemetry/config.ts';
 import type { Undo } from '../adapter.ts';
