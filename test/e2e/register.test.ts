@@ -412,6 +412,22 @@ describe('what goes wrong leaves the service as it is', () => {
   });
 });
 
+test.each([
+  ['with a page', {}],
+  ['with traces', { OTEL_TRACES_EXPORTER: 'otlp' }],
+])(
+  'J7: a command without an extension, with barrels in a cycle, runs as without us, %s',
+  async (_name, env) => {
+    const script = testFile('apps/command/run');
+    const [without, ours] = await Promise.all([
+      new Child([script], {}).output(),
+      new Child([...OURS, script], { ...env, OTEL_METRICS_EXPORTER: 'none' }).output(),
+    ]);
+    expect(without).toEqual({ code: 0, signal: null, stdout: 'a b c http later 2 1 true\n', stderr: '' });
+    expect(ours).toEqual(without);
+  },
+);
+
 describe('processes that are not the service', () => {
   test('workers of a cluster: one line, no page, and the primary takes no port', async () => {
     const port = await freePort();

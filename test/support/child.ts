@@ -65,6 +65,12 @@ export class Child {
     });
   }
 
+  /** How it ended, and all that it printed. */
+  async output(): Promise<Ended & { readonly stdout: string; readonly stderr: string }> {
+    const ended = await this.ended;
+    return { ...ended, stdout: this.stdout, stderr: this.stderr };
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#process.kill(signal);
   }
