@@ -688,6 +688,36 @@ describe.each(PACKAGES)('$name: what only the package has', ({ name, undici }) =
     expect(order.map((call) => call.handedDownMs)).toEqual(server.seen.map(remainingOf));
   });
 
+  test('a handler is as it was when its request has left the queue', async () => {
+    const pool = dispatcher(new undici.Pool(server.origin, { connections: 1 }));
+    const slow = pool.request({ path: '/hold', method: 'GET' }).then(({ body }) => body.text());
+    await until(() => server.seen.length === 1, 'the first request');
+    const over = Promise.withResolvers<void>();
+    // Of both shapes that handlers have had.
+    const handler = {
+      onConnect: () => {},
+      onHeaders: () => true,
+      onData: () => true,
+      onComplete: () => over.resolve(),
+      onError: (error: Error) => over.reject(error),
+      ...(name === 'undici 8' && {
+        onRequestStart: () => {},
+        onResponseStart: () => {},
+        onResponseData: () => {},
+        onResponseEnd: () => over.resolve(),
+        onResponseError: (_controller: unknown, error: Error) => over.reject(error),
+      }),
+    };
+    const before = { ...handler };
+    pool.dispatch({ path: '/', method: 'GET' }, handler);
+    expect(w.calls[1]?.phase).toBe('pool_wait');
+    server.release();
+    await over.promise;
+    await slow;
+    expect(handler).toEqual(before);
+    expect(await ended(w.calls[1])).toMatchObject({ succeeded: true });
+  });
+
   test('a limit set on a request that a pool queues is found when it leaves', async () => {
     const pool = dispatcher(new undici.Pool(server.origin, { connections: 1 }));
     const ask = (path: string, headers: Record<string, string>) =>
