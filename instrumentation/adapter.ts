@@ -68,9 +68,16 @@ export class Hooks {
   }
 
   report(error: unknown): void {
-    this.recorder.families.internalErrors.cell().add(1);
-    if (this.#reported) return;
-    this.#reported = true;
-    diag.error('otel-time-budget: a hook failed; the service is not affected, figures may be missing', error);
+    try {
+      this.recorder.families.internalErrors.cell().add(1);
+      if (this.#reported) return;
+      this.#reported = true;
+      diag.error(
+        'otel-time-budget: a hook failed; the service is not affected, figures may be missing',
+        error,
+      );
+    } catch {
+      // The logger is the application's, and may throw as well.
+    }
   }
 }

@@ -47,9 +47,9 @@ export class SpanFinder<Subject> {
     const { scope } = this.#source;
     // Each finder gets back only what it has been given itself.
     finders.set(scope, this as SpanFinder<unknown>);
-    watchTracers();
+    watchTracers(this.#hooks);
     // A provider that came later, before the first call of which its instrumentation hears before us.
-    const undo = this.#hooks.subscribe('http.server.request.start', watchTracers);
+    const undo = this.#hooks.subscribe('http.server.request.start', () => watchTracers(this.#hooks));
     return () => {
       undo();
       if (finders.get(scope) === (this as SpanFinder<unknown>)) finders.delete(scope);
@@ -61,7 +61,7 @@ export class SpanFinder<Subject> {
 
   /** A call begins: the span that starts in this step, or has started in it, is its own. */
   expect(call: CallRecord, subject: Subject): void {
-    watchTracers();
+    watchTracers(this.#hooks);
     const started = this.#started;
     this.#started = undefined;
     if (started !== undefined && this.#source.matches(subject, started.attributes, started.name)) {
@@ -137,7 +137,7 @@ export function activeSpanOf(scope: string): Span | undefined {
 }
 
 /** The class of a provider's tracers is wrapped once; a provider that is registered later is seen at the next call. */
-function watchTracers(): void {
+function watchTracers(hooks: Hooks): void {
   const provider = registeredTracerProvider();
   if (provider === seenProvider) return;
   seenProvider = provider;
@@ -149,7 +149,9 @@ function watchTracers(): void {
       startSpan(tracer, args, inner) {
         const span = Reflect.apply(inner, tracer, args);
         // The signature of the API: name, options, context; a span comes back.
-        tell(tracer as Tracer, String(args[0]), args[1] as SpanOptions | undefined, span as Span);
+        hooks.attempt(() =>
+          tell(tracer as Tracer, String(args[0]), args[1] as SpanOptions | undefined, span as Span),
+        );
         return span;
       },
     }),

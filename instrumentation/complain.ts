@@ -1,4 +1,3 @@
-
 /** Says something to whoever runs the service: one line on stderr, never an exception. */
 export function complain(problem: string): void {
   try {

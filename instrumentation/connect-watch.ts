@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { MIN_LOOP_LAG_MS } from '../src/core/call.ts';
 import type { CallRecord } from '../src/records.ts';
 import type { Hooks, Undo } from './adapter.ts';
+import { makeRoom } from './own-listeners.ts';
 
 export type ConnectPhase = 'dns' | 'connect' | 'tls';
 
@@ -59,6 +60,7 @@ export class ConnectWatch {
   readonly #stop: Undo;
   #call: CallRecord | undefined;
   #onReady: ((now: number) => void) | undefined;
+  #onUsable: (() => void) | undefined;
 
   constructor(hooks: Hooks, socket: ConnectingSocket, startedAt: number, connectedAt: number | undefined) {
     this.#hooks = hooks;
@@ -71,11 +73,11 @@ export class ConnectWatch {
         // Without an address there is no connect.
         if (!(error instanceof Error)) this.#lookedUp();
       }),
-      connect: hooks.guard(() => this.#connected()),
-      secureConnect: hooks.guard(() => this.#ready(this.#hooks.now())),
+      connect: this.#then(() => this.#connected(), !this.#isTls),
+      secureConnect: this.#then(() => this.#ready(this.#hooks.now()), true),
       // For a TLSSocket that tls.connect did not make there is no 'secureConnect'. The tick lets the check of the
       // certificate, which follows on this event, come first.
-      secure: hooks.guard(() => process.nextTick(hooks.guard(() => this.#readyUnlessRefused()))),
+      secure: () => process.nextTick(this.#then(() => this.#readyUnlessRefused(), true)),
       close: () => this.#stop(),
     });
   }
@@ -90,10 +92,14 @@ export class ConnectWatch {
     return this.readyAt === undefined && this.socket.destroyed;
   }
 
-  /** This call waits for the socket: its phases are told from now on. `onReady` runs before it may be sent. */
-  follow(call: CallRecord, at: number, onReady?: (now: number) => void): void {
+  /**
+   * This call waits for the socket: its phases are told from now on. `onReady` runs before it may be sent. `onUsable`
+   * follows in any case, whatever has failed before it, and must not throw.
+   */
+  follow(call: CallRecord, at: number, onReady?: (now: number) => void, onUsable?: () => void): void {
     this.#call = call;
     this.#onReady = onReady;
+    this.#onUsable = onUsable;
     const { phase } = this;
     if (phase !== undefined) call.enter(phase, at);
   }
@@ -110,6 +116,16 @@ export class ConnectWatch {
     call.enter(lookedUpAt === undefined ? 'connect' : 'dns', waitsFrom(call, this.startedAt));
     if (lookedUpAt !== undefined) call.enter('connect', lookedUpAt);
     if (this.#isTls && connectedAt !== undefined) call.enter('tls', connectedAt);
+  }
+
+  #then(hook: () => void, isUsable: boolean): () => void {
+    const guarded = this.#hooks.guard(hook);
+    return () => {
+      guarded();
+      if (!isUsable) return;
+      this.#onUsable?.();
+      this.#onUsable = undefined;
+    };
   }
 
   #lookedUp(): void {
@@ -165,6 +181,7 @@ function isHandshaking(socket: ConnectingSocket): boolean {
 
 /** First in line, so that what comes next happens in the same order as it is recorded. */
 function listen(socket: Socket, listeners: Readonly<Record<string, (value?: unknown) => void>>): Undo {
+  makeRoom(socket);
   for (const [event, listener] of Object.entries(listeners)) socket.prependListener(event, listener);
   return () => {
     for (const [event, listener] of Object.entries(listeners)) socket.removeListener(event, listener);

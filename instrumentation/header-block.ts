@@ -54,15 +54,15 @@ export function writeHead(
   return socket !== undefined && editBuffered(socket, edit);
 }
 
-/** Sets the headers as late as Node allows while the head is open: when it is rendered. */
-export function writeWhenRendered(request: ClientRequest, lines: () => readonly HeaderLine[]): void {
+/** Calls `put` as late as Node allows a header to be set while the head is open: when it is rendered. */
+export function beforeRendered(request: ClientRequest, put: () => void): void {
   const outgoing = request as Outgoing;
   const inner = outgoing._implicitHeader;
   if (typeof inner !== 'function') return;
   Reflect.defineProperty(outgoing, '_implicitHeader', {
     value(this: ClientRequest, ...args: unknown[]): unknown {
       Reflect.deleteProperty(outgoing, '_implicitHeader');
-      for (const { name, value } of lines()) this.setHeader(name, value);
+      put();
       return Reflect.apply(inner, this, args);
     },
     configurable: true,

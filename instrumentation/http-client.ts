@@ -15,7 +15,7 @@ import type { Adapter, Hooks } from './adapter.ts';
 import { endingOf, endingOfDiscard } from './call-ending.ts';
 import { activeSpanOf } from './call-span.ts';
 import { enterRequest, INSTANT_MS, isConnecting, watchConnect } from './connect-watch.ts';
-import { type HeaderLine, isOpen, writeHead, writeWhenRendered } from './header-block.ts';
+import { beforeRendered, type HeaderLine, isOpen, writeHead } from './header-block.ts';
 import {
   addressKey,
   addressOf,
@@ -24,6 +24,7 @@ import {
   sourceOf,
   tellWhenDestroyedInQueue,
 } from './http-request.ts';
+import { makeRoom } from './own-listeners.ts';
 import { isOwnTraffic } from './own-traffic.ts';
 import { type Peer, Peers } from './peers.ts';
 
@@ -110,6 +111,7 @@ class ClientWatch {
     call.span = activeSpanOf(SPAN_SCOPE);
     const exchange: Exchange = { call, peer, source, response: undefined, timedOut: false };
     this.#exchanges.set(request, exchange);
+    makeRoom(request);
     request.prependListener('socket', this.#onSocket);
     request.prependListener('close', this.#onClose);
     if (source !== 'queued') return;
@@ -127,6 +129,7 @@ class ClientWatch {
     exchange.call.enter('response', now, this.#lag(now));
     exchange.response = response;
     // Never 'response' on the request: Node throws a body away only while nobody listens to that.
+    makeRoom(response);
     response.prependListener('end', this.#onEnd);
   }
 
@@ -171,23 +174,25 @@ class ClientWatch {
     const isNodes = socket instanceof Socket;
     const holder = isNodes && this.#headersFor(exchange).length > 0 ? socket : undefined;
     if (!isNodes) this.#send(exchange, request, this.#hooks.now(), undefined);
-    holder?.cork();
-    watchConnect(this.#hooks, socket, from).follow(call, from, (now) => {
+    const watch = watchConnect(this.#hooks, socket, from);
+    const onReady = (now: number) => {
       call.enter('request', now, this.#lag(now));
-      try {
-        if (isNodes) this.#send(exchange, request, now, holder);
-      } finally {
-        holder?.uncork();
-      }
-    });
+      if (isNodes) this.#send(exchange, request, now, holder);
+    };
+    // From here on the request leaves only when `onUsable` lets it, so nothing that can fail stands in between.
+    holder?.cork();
+    watch.follow(call, from, onReady, () => holder?.uncork());
   }
 
   #send(exchange: Exchange, request: ClientRequest, now: number, holder: Socket | undefined): void {
     if (this.#headersFor(exchange).length === 0) {
       exchange.call.dispatchedAt = now;
     } else if (isOpen(request)) {
-      const lines = () => this.#hooks.attempt(() => this.#lines(exchange, this.#hooks.now())) ?? [];
-      writeWhenRendered(request, lines);
+      const put = this.#hooks.guard(() => {
+        const lines = this.#lines(exchange, this.#hooks.now());
+        for (const { name, value } of lines) request.setHeader(name, value);
+      });
+      beforeRendered(request, put);
     } else if (!writeHead(request, this.#lines(exchange, now), holder)) {
       exchange.call.handedDownMs = undefined;
     }

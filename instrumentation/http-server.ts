@@ -11,6 +11,7 @@ import type { RequestRecord } from '../src/records.ts';
 import { activeSpan } from '../src/telemetry/otel-globals.ts';
 import type { Adapter, Hooks, Undo } from './adapter.ts';
 import { watchLateEnd } from './late-end.ts';
+import { makeRoom } from './own-listeners.ts';
 import { isOwnServer } from './own-traffic.ts';
 
 const CHANNEL_START = 'http.server.request.start';
@@ -90,6 +91,7 @@ class ServerWatch {
     if (hasBody(request)) carryScope(request, record);
     this.#listen(socket, server);
     const exchange: Exchange = { record, request, response, socket, server, outsideHandler: false };
+    makeRoom(response);
     response.prependListener('prefinish', () => this.#onReplied(exchange));
     // First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to.
     response.prependListener('close', () => this.#onClosed(exchange));
@@ -98,6 +100,7 @@ class ServerWatch {
   #listen(socket: Socket, server: Server): void {
     // Asked each time: engine.io and others take all listeners off and put theirs in between.
     if (server.listenerCount('request', this.#onRequest) === 0) {
+      makeRoom(server);
       server.prependListener('request', this.#onRequest);
       const ref = new WeakRef(server);
       this.#undos.push(() => void ref.deref()?.removeListener('request', this.#onRequest));
@@ -106,6 +109,7 @@ class ServerWatch {
     // decision to close the connection away from Node; one on the socket does not.
     if (!((socket.timeout ?? 0) > 0) || this.#timedOutAt.has(socket)) return;
     this.#timedOutAt.set(socket, -Infinity);
+    makeRoom(socket);
     socket.on(
       'timeout',
       this.#hooks.guard(() => {

@@ -71,7 +71,14 @@ export class Runtime {
   takeModules(): InstrumentationNodeModuleDefinition[] {
     if (this.#areModulesTaken) return [];
     this.#areModulesTaken = true;
-    return this.#adapters.flatMap((adapter) => this.hooks.attempt(() => adapter.modules?.(this.hooks)) ?? []);
+    const { hooks } = this;
+    const modules = this.#adapters.flatMap((adapter) => hooks.attempt(() => adapter.modules?.(hooks)) ?? []);
+    // What it throws would come out of the service's `require`.
+    for (const module of modules) {
+      const { patch } = module;
+      module.patch = (exports, version) => hooks.attempt(() => patch?.(exports, version)) ?? exports;
+    }
+    return modules;
   }
 
   /** The cells are read where they lie, by an exporter of ours: no meter is told of them any more. */

@@ -121,10 +121,10 @@ class Decision {
       this.#own.start();
       return;
     }
-    this.#prepare().then(
-      (own) => own.start(),
-      (error: unknown) => complain(`no metrics are exported: ${messageOf(error)}`),
-    );
+    // The error of the start as well: unhandled, it would end the service.
+    this.#prepare()
+      .then((own) => own.start())
+      .catch((error: unknown) => complain(`no metrics are exported: ${messageOf(error)}`));
   }
 
   #end(): void {
