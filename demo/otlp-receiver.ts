@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export type AttributeValue = string | number | boolean;
+type AttributeValue = string | number | boolean;
 
 /** A finished span. Instants are Unix milliseconds by the clock of the service. */
 export interface Span {

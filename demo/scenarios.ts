@@ -1,6 +1,6 @@
 /** The stories the demo plays: what the caller asks for, and what the services are told to do wrong. */
 
-export interface Neighbours {
+interface Neighbours {
   /** Requests sent straight to orders, beside the caller's. */
   readonly path: string;
   readonly count: number;

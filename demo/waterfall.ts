@@ -13,7 +13,7 @@ export interface CallerView {
 const NAME_WIDTH = 27;
 const NUMBER_WIDTH = 9;
 /** A phase shorter than this share of the picture would be a row without a bar. */
-const LEAST_SHARE = 0.004;
+const LEAST_SHARE = 0.008;
 const LEAST_MS = 0.5;
 
 const BEFORE = '█';

@@ -10,8 +10,8 @@ import { cell, type Line, type Style } from '../demo/page.ts';
 import type { Played } from '../demo/player.ts';
 import { drawSpans } from '../demo/report.ts';
 
-/** The two that look alike on a latency dashboard, and the one that shows work for nobody. */
-const SCENARIOS = ['slow-dependency', 'unrealistic-budget', 'pool-exhausted'];
+/** The two that look alike on a latency dashboard. */
+const SCENARIOS = ['slow-dependency', 'unrealistic-budget'];
 const COLUMNS = 100;
 
 const FONT_PX = 13;
