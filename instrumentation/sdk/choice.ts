@@ -108,7 +108,7 @@ class Decision {
     const provider = registeredMeterProvider();
     if (provider !== undefined) {
       this.#end();
-      this.#own?.giveWay();
+      this.#own?.standBack();
       this.#runtime.useMeterProvider(provider);
       return;
     }

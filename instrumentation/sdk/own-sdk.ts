@@ -67,6 +67,12 @@ export class OwnSdk {
     this.#tracing?.disable();
   }
 
+  /** Another SDK exports the metrics: nothing of ours is needed, not even at the end of the process. */
+  standBack(): void {
+    this.#undoExit();
+    this.#tracing?.disable();
+  }
+
   /** Starts what nobody else has. A meter provider that is there is used; beside any provider, no traces are ours. */
   start(): void {
     runAsOwnTraffic(() => this.#start());

@@ -535,6 +535,15 @@ describe('the end of the process', () => {
     expect(collector.exports.get(name)).toBe(1);
   });
 
+  test('beside another SDK the end is not ours: no export of our own, and no listener', async () => {
+    const service = await start([...OURS, ...flag('foreign/otel-3/sdk.mjs'), ESM], lastOnly());
+    await order(service);
+    // The provider is found within a tenth of a second.
+    await new Promise((later) => setTimeout(later, 300));
+    expect(await service.child.stop()).toEqual({ code: null, signal: 'SIGTERM' });
+    expect(collector.exports.get(service.name)).toBeUndefined();
+  });
+
   test('a collector that is not there, and one that never answers, hold the end for a second or so', async () => {
     const silent = createServer(() => {});
     await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));

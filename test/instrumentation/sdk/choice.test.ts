@@ -7,7 +7,13 @@ import { Runtime } from '../../../instrumentation/runtime.ts';
 import { chooseSdk } from '../../../instrumentation/sdk/choice.ts';
 import { defaultConfig } from '../../../src/telemetry/config.ts';
 
-const own = vi.hoisted(() => ({ prepared: 0, moduleNames: ['express'], start: vi.fn(), giveWay: vi.fn() }));
+const own = vi.hoisted(() => ({
+  prepared: 0,
+  moduleNames: ['express'],
+  start: vi.fn(),
+  giveWay: vi.fn(),
+  standBack: vi.fn(),
+}));
 const signs = vi.hoisted(() => ({ declared: false, onSeen: undefined as (() => void) | undefined }));
 
 vi.mock('../../../instrumentation/sdk/own-sdk.ts', () => ({
@@ -37,6 +43,7 @@ beforeEach(() => {
   Object.assign(signs, { declared: false, onSeen: undefined });
   own.start.mockReset();
   own.giveWay.mockReset();
+  own.standBack.mockReset();
   runtime = new Runtime(defaultConfig(), 'test', []);
   vi.spyOn(runtime.hooks, 'now').mockImplementation(() => performance.now());
   used = [];
@@ -124,6 +131,7 @@ test('an SDK is being loaded: ours gives way at that moment, and waits', async (
   const provider = registerMeter();
   await later(500);
   expect(used).toEqual([provider]);
+  expect(own.standBack).toHaveBeenCalledTimes(1);
   await later(60_000);
   expect(own.start).not.toHaveBeenCalled();
 });
