@@ -69,6 +69,8 @@ describe('N-02: with 40 repeats per second all the time', () => {
   test('still grows by 20 per second after the capacity is back, and does not drain', () => {
     expect(steps(40).map(growthPerSecond)).toEqual([60, 20]);
     expect(drainedAtMs(steps(40), CAPACITY_BACK_MS)).toBe(Infinity);
+    const growing = { originalsPerSecond: 80, repeatsPerSecond: 40, capacityPerSecond: 100 };
+    expect([timeToDrainMs(0, growing), timeToDrainMs(1, growing)]).toEqual([0, Infinity]);
     expect(
       timeToDrainMs(7_200, { originalsPerSecond: 80, repeatsPerSecond: 40, capacityPerSecond: 100 }),
     ).toBe(Infinity);
@@ -189,6 +191,7 @@ test('before the first step nothing has happened', () => {
   const later = [{ fromMs: 1_000, originalsPerSecond: 10, capacityPerSecond: 0 }];
   expect(backlogAt(later, 500, 7)).toEqual({ backlog: 7, admitted: 0, completed: 0 });
   expect(backlogAt(later, 2_000, 7).backlog).toBe(17);
+  expect([drainedAtMs(later, 500), drainedAtMs(later, 500, 7)]).toEqual([500, Infinity]);
   expect(backlogAt([], 500, 7)).toEqual({ backlog: 7, admitted: 0, completed: 0 });
 });
 

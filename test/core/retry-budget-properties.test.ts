@@ -244,6 +244,16 @@ describe('arithmetic', () => {
     expect(partOf(shareOf(ratio), cost)).toBe(amount);
   });
 
+  test('a cost is over 0 and a million at the most', () => {
+    expect([1e6, 1e-6, 0.000_000_1].map(amountOf)).toEqual([1e12, 1, 1]);
+    expect([1_000_000.1, 0, -1, Infinity].map(amountOf)).toEqual([
+      Number.NaN,
+      Number.NaN,
+      Number.NaN,
+      Number.NaN,
+    ]);
+  });
+
   test('an amount is never less than its cost, a share never more than its ratio, and both within a millionth', () => {
     fc.assert(
       fc.property(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), (value) => {

@@ -439,7 +439,11 @@ describe('fixed quota, as the AWS SDKs have it', () => {
     for (let i = 0; i < 20; i++) budget.deposit(0, 'success');
     expect(budget.balance(0)).toBe(500);
     expect(budget.deposit(0, 'original')).toBe(false);
-    expect(budget.deposit(0, 'refund', Number.NaN)).toBe(false);
+    for (const cost of [Number.NaN, 0, -1]) {
+      expect(budget.deposit(0, 'refund', cost)).toBe(false);
+      expect(budget.tryWithdraw(0, cost)).toBe(false);
+    }
+    expect([budget.balance(0), budget.exhaustedMs(1_000)]).toEqual([500, 0]);
   });
 
   test('the floor pays what the stock does not cover, and is repaid first', () => {
