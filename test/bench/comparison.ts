@@ -52,8 +52,8 @@ interface RoundFigures extends Readonly<Record<Workload, Load>> {
 export type Round = Readonly<Record<Variant, RoundFigures>>;
 
 const HOLD_TIMES = 3;
-/** For what the service does after its reply. */
-const SETTLE_MS = 100;
+/** For what is done after a reply, and for spans to be exported; see OTEL_BSP_SCHEDULE_DELAY. */
+const SETTLE_MS = 400;
 const NO_MEMORY: Memory = { heldBytes: 0, idleBytes: 0 };
 
 interface Running {
@@ -151,6 +151,7 @@ async function measureMemory({ child, url }: Running, count: number, around: Sur
   for (let time = 0; time <= HOLD_TIMES; time++) {
     await around.client.ask('hold', `${url}${HELD_PATH}`, count, HEADERS);
     await around.peer.holds(count);
+    await sleep(SETTLE_MS);
     heldBytes.push(((await child.ask('heapBytes')) - before) / count);
     around.peer.release();
     await around.client.ask('released');
