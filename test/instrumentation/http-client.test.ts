@@ -3,8 +3,8 @@ import http, { type ClientRequest, type IncomingMessage, type RequestOptions } f
 import https from 'node:https';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ConnectionOptions } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import tls, { type ConnectionOptions } from 'node:tls';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { httpClient } from '../../instrumentation/http-client.ts';
 import { runAsOwnTraffic } from '../../instrumentation/own-traffic.ts';
 import { runInScope } from '../../src/current.ts';
@@ -32,6 +32,11 @@ import {
 let server: StallServer;
 let w: Watched;
 let agents: http.Agent[];
+
+beforeAll(() => {
+  // Reads the certificates of the system, which takes long and is no matter of these tests.
+  tls.createSecureContext();
+});
 
 beforeEach(async () => {
   server = await startServer();
@@ -79,7 +84,7 @@ function only(): CallRecord {
 }
 
 describe('the phase in which time runs out', () => {
-  const budgetMs = 150;
+  const budgetMs = 250;
 
   async function expire(request: () => Promise<unknown>) {
     const { record } = await inRequest(w, budgetMs, request);
@@ -255,7 +260,7 @@ describe('phases of a call that is answered', () => {
     w = watchCalls([httpClient], {}, { now: () => performance.now(), idleMs: () => 0, waitMs: () => 20 });
     await inRequest(w, undefined, () => get('/60'));
     expect(ms(only(), 'event_loop')).toBeGreaterThanOrEqual(20);
-    expect(ms(only(), 'request')).toBeLessThan(60);
+    expect(ms(only(), 'request')).toBeLessThanOrEqual(totalMs(only()) - 20);
   });
 });
 
@@ -292,9 +297,9 @@ describe('the header at the send', () => {
 
   test('B-16: after a slow TLS handshake, what is left when it is done', async () => {
     const psk = Buffer.from('0123456789abcdef0123456789abcdef', 'hex');
-    const tls = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const };
+    const psks = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const };
     const seen: IncomingMessage[] = [];
-    const secure = https.createServer({ ...tls, pskCallback: () => psk }, (request, response) => {
+    const secure = https.createServer({ ...psks, pskCallback: () => psk }, (request, response) => {
       seen.push(request);
       response.end('ok');
     });
@@ -312,7 +317,7 @@ describe('the header at the send', () => {
     await once(slow, 'listening');
     await inRequest(w, 5000, async () => {
       const options: https.RequestOptions & ConnectionOptions = {
-        ...tls,
+        ...psks,
         host: '127.0.0.1',
         port: (slow.address() as net.AddressInfo).port,
         agent: false,
@@ -541,7 +546,7 @@ describe('how a call ends', () => {
 
   test('an abort in the queue of the agent ends the call at once, though Node reports it later', async () => {
     const agent = agentOf({ maxSockets: 1 });
-    const slow = get('/400', { agent });
+    const slow = get('/hold', { agent });
     let reported = false;
     const aborted = get('/', { agent, signal: AbortSignal.timeout(40) }).finally(() => {
       reported = true;
@@ -550,6 +555,7 @@ describe('how a call ends', () => {
     expect(reported).toBe(false);
     expect(call).toMatchObject({ cancelSource: 'local_timeout', expiryPhase: 'pool_wait' });
     expect(phases(call)).toEqual(['pool_wait']);
+    server.release();
     await Promise.all([slow, aborted]);
     expect(await get('/', { agent })).toBe('ok');
   });
@@ -622,10 +628,12 @@ describe('context and life', () => {
   test('E9: a stream that is still read after the caller has left is late work', async () => {
     const record = enter(w, 5000);
     await runInScope(record, async () => {
-      const answer = get('/200');
-      await sleep(60);
+      const answer = get('/hold');
+      await until(() => server.seen.length === 1, 'the request');
       w.t.recorder.cancel(record, 'client_disconnect', w.t.hooks.now());
       w.t.recorder.finish(record, { completed: false, status: 200 }, w.t.hooks.now());
+      await sleep(100 + SLACK_MS);
+      server.release();
       await answer;
     });
     expect(only().postCancelMs).toBeGreaterThanOrEqual(100);
