@@ -148,9 +148,9 @@ export class CallRecorder {
     const ms = now - call.startedAt;
     call.series.executing.add(-1);
     call.series.duration.recordMs(ms);
-    call.series.execution.add(ms / 1000);
-    if (now > call.deadlineAt)
-      call.series.executionLate.add((now - Math.max(call.startedAt, call.deadlineAt)) / 1000);
+    // Waiting for our own pool, or for our own loop, keeps no dependency busy.
+    call.series.execution.add(call.servedMs(now) / 1000);
+    if (now > call.deadlineAt) call.series.executionLate.add(call.servedMs(now, call.deadlineAt) / 1000);
     if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
     const sums = call.phaseSums(now);
     for (let index = 0; index < sums.length; index++) {

@@ -135,12 +135,15 @@ export class Call {
     return sums;
   }
 
-  /** Time the dependency itself took: without the wait for our own pool and our own busy loop. */
-  servedMs(toAt: number): number {
+  /**
+   * Time the dependency itself took between two instants: without the wait for our own pool and our own busy
+   * loop. A call that has never said its phase has none.
+   */
+  servedMs(toAt: number, fromAt: number = this.startedAt): number {
     let ms = 0;
     let until = Math.min(toAt, this.endedAt ?? toAt);
     for (let i = this.#timeline.length - 2; i >= 0; i -= 2) {
-      const start = Math.max(this.#timeline[i + 1] ?? 0, this.startedAt);
+      const start = Math.max(this.#timeline[i + 1] ?? 0, fromAt);
       if (start >= until) continue;
       const phase = this.#timeline[i];
       if (phase !== POOL_WAIT && phase !== EVENT_LOOP) ms += until - start;

@@ -34,7 +34,9 @@ export function decideCause(evidence: Evidence): ExpiryCause {
   if (blockedLoop(evidence, slowestTermMs, anySlower)) return 'event_loop';
 
   const median = evidence.operationTypical?.medianMs;
-  if (median !== undefined && effectiveMs < median && !anySlower) return 'caller_budget_too_small';
+  if (median !== undefined && effectiveMs < median && !couldHaveFitted(evidence, median - effectiveMs)) {
+    return 'caller_budget_too_small';
+  }
 
   const own = evidence.spentBeforeFirstCallMs ?? ledger.queueMs + ledger.localMs;
   if (own > effectiveMs / 2) return 'spent_before_call';
@@ -68,6 +70,17 @@ function blockedLoop(evidence: Evidence, slowestTermMs: number, anySlower: boole
     loopBlockedMs >= slowestTermMs ||
     (loopBlockedMs > overrunMs && loopBlockedMs > effectiveMs / 4 && !anySlower)
   );
+}
+
+/**
+ * Had a slow dependency been as fast as usual, the budget would have done: it was slower by more than what the
+ * budget lacks of the usual duration. A smaller slowness made no difference, and is no excuse for the caller.
+ */
+function couldHaveFitted(evidence: Evidence, lackedMs: number): boolean {
+  return evidence.ledger.terms.some((term) => {
+    const usualMs = evidence.dependencyTypical(term.dependency)?.medianMs ?? Infinity;
+    return isSlower(term, evidence) && term.slowestMs - usualMs > lackedMs;
+  });
 }
 
 function isSlower(term: LedgerTerm, evidence: Evidence): boolean {

@@ -220,7 +220,7 @@ export const METRICS = {
     'time_budget.execution.seconds',
     's',
     ['dependency'],
-    'Time dependencies were kept busy by calls.',
+    'Time dependencies were kept busy by calls, without the wait for our own pool or loop.',
   ),
   executionLate: counter(
     'time_budget.execution_late.seconds',

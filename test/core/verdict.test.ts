@@ -81,9 +81,14 @@ describe('the verdict on an expiry', () => {
     );
   });
 
+  test('a slow dependency excuses the caller only if it made the difference: 60 lacked, 60 or 61 slower', () => {
+    expect(cause({ terms: { a: { request: 110 } } }, { effectiveMs: 60 })).toBe('caller_budget_too_small');
+    expect(cause({ terms: { a: { request: 111 } } }, { effectiveMs: 60 })).toBe('slow_dependency');
+  });
+
   test('slower means above the p95 by a fifth and by 10 ms: 96 ms is usual, 97 is not', () => {
-    expect(cause({ terms: { a: { request: 96 } } }, { effectiveMs: 90 })).toBe('caller_budget_too_small');
-    expect(cause({ terms: { a: { request: 97 } } }, { effectiveMs: 90 })).toBe('slow_dependency');
+    expect(cause({ terms: { a: { request: 96 } } }, { effectiveMs: 119 })).toBe('caller_budget_too_small');
+    expect(cause({ terms: { a: { request: 97 } } }, { effectiveMs: 119 })).toBe('slow_dependency');
   });
 
   test('rule 3: more than half gone before the first call', () => {

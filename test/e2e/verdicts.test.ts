@@ -80,9 +80,8 @@ test(`D-01: ${RUNS} slow dependencies and ${RUNS} impatient callers side by side
   expect(of(slow.gateway, 'caller_budget_too_small'), told).toBe(0);
   expect(of(slow.orders, 'caller_budget_too_small'), told).toBe(0);
   expect(of(impatient.gateway, 'slow_dependency'), told).toBe(0);
-  // Orders waits for the whole answer, and other work on the machine may really make that slower than it usually
-  // is, or starve a process for longer than the caller gave.
-  expect(of(impatient.orders, 'slow_dependency'), told).toBeLessThanOrEqual(RUNS * 0.1);
+  expect(of(impatient.orders, 'slow_dependency'), told).toBe(0);
+  // Other work on the machine may starve a process for longer than the caller gave: then neither is to blame.
   for (const service of ['gateway', 'orders'] as const) {
     expect(of(slow[service], 'slow_dependency'), told).toBeGreaterThanOrEqual(RUNS * 0.8);
     expect(of(impatient[service], 'caller_budget_too_small'), told).toBeGreaterThanOrEqual(RUNS * 0.7);
