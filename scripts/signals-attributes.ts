@@ -50,6 +50,9 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
   attempt: { on: 'call', text: 'Ordinal of this attempt; 1 = original.' },
   detached: { on: 'call', text: 'Made inside detach(): meant to outlive the request.' },
   mayStillRun: { on: 'call', text: 'Given up on without the server being told: it may go on there.' },
-  commitState: { on: 'call', text: '`unknown`: a COMMIT was sent and not answered; it may have taken effect.' },
+  commitState: {
+    on: 'call',
+    text: '`unknown`: a COMMIT was sent and not answered; it may have taken effect.',
+  },
   connectionId: { on: 'call', text: "The server's id of the connection (PostgreSQL: backend pid)." },
 };

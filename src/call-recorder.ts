@@ -23,12 +23,6 @@ export interface Target extends CallTarget {
   readonly settings: DependencySettings | undefined;
 }
 
-export interface HandDown {
-  /** Whole milliseconds for the peer, rounded down; 0 is expired. */
-  readonly remainingMs: number;
-  readonly call: CallRecord;
-}
-
 /** A sibling that answered at most this long before an abort has won a race against it. */
 const RACE_MS = 20;
 /** Calls that ended before the operation of their request was known, kept until it is. */

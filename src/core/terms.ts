@@ -84,7 +84,6 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 /** What kind of attempt a call is. A reconnect loads nothing again and stays out of the ratios. */
 export const ATTEMPT_KINDS = ['original', 'resend', 'reexecute', 'reconnect', 'hedge'] as const;
-export type AttemptKind = (typeof ATTEMPT_KINDS)[number];
 
 /** Why the time ran out: the verdict on an expired, refused or late request. */
 export const EXPIRY_CAUSES = [
@@ -133,7 +132,6 @@ export type HeaderFault = (typeof HEADER_FAULTS)[number];
 
 /** Findings that should never happen on a healthy path. */
 export const VIOLATIONS = ['reset', 'started_after_end', 'double_owner', 'commit_after_cancel'] as const;
-export type Violation = (typeof VIOLATIONS)[number];
 
 /** How a piece of work that went on after a cancel ended. */
 export const POST_CANCEL_RESULTS = ['completed', 'failed', 'stopped', 'started_after'] as const;

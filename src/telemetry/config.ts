@@ -14,14 +14,7 @@ import { type Layer, resolveSettings } from './config-resolve.ts';
 import { keyText } from './config-schema-issue.ts';
 import type { Config, ConfigOptions, ConfigResult } from './config-settings.ts';
 
-export type {
-  Config,
-  ConfigOptions,
-  ConfigResult,
-  DependencySettings,
-  Mode,
-  OperationSettings,
-} from './config-settings.ts';
+export type { Config, ConfigOptions, ConfigResult } from './config-settings.ts';
 
 /** The configuration of the product, and the only place that reads the process's environment. */
 

@@ -26,7 +26,6 @@ import {
 export const SCOPE_NAME = 'otel-time-budget';
 
 export const POINTS = ['received', 'before_call', 'after_call'] as const;
-export type Point = (typeof POINTS)[number];
 export const ATTEMPTS = ['first', 'repeat'] as const;
 export const INTENDED = ['yes', 'no'] as const;
 
