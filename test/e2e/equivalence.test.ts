@@ -1,44 +1,118 @@
-/** Every service behaves the same with the flag and without it, alone and beside OpenTelemetry. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/**
+ * A service behaves the same with the flag and without it, alone and beside OpenTelemetry. The one difference is the
+ * request header `time-budget` that its peers get. What is compared, scene by scene, are the bytes on the wire in
+ * both directions, the connections, and what the service itself sees and prints.
+ */
+import { beforeAll, describe, expect, test } from 'vitest';
 import { testFile } from '../support/child.ts';
-import { Stage } from '../support/stage.ts';
-import { startVariant, type Variant } from '../support/variants.ts';
-import { INCOMING, type Play } from './scenes/incoming.ts';
+import { usePostgres } from '../support/postgres.ts';
+import { closedPort } from '../support/raw-peer.ts';
+import { type Play, type Seen, Stage } from '../support/stage.ts';
+import { comparable } from '../support/stderr.ts';
+import { startVariant, VARIANTS, type Variant } from '../support/variants.ts';
+import { endings } from './apps/equivalence/endings.mjs';
+import { EXPRESS } from './scenes/express.ts';
+import { INCOMING } from './scenes/incoming.ts';
+import { OUTGOING } from './scenes/outgoing.ts';
+import { pgPlays } from './scenes/pg.ts';
 
-interface Seen {
-  readonly outside: unknown;
-  readonly inside: readonly string[];
+const postgres = usePostgres();
+const SCENES: Readonly<Record<string, Play>> = {
+  ...INCOMING,
+  ...EXPRESS,
+  ...OUTGOING,
+  ...pgPlays(() => postgres.connection.port),
+};
+
+interface Run {
+  readonly scenes: ReadonlyMap<string, Seen>;
+  /** Lines of no scene. */
+  readonly otherLines: readonly string[];
+  readonly stderr: string;
+  readonly budgets: number;
+  /** The page for Prometheus; '' where there is none. */
+  readonly page: string;
 }
 
-/** Plays all scenes one after another against one service. */
-async function play(variant: Variant, script: string, scenes: Readonly<Record<string, Play>>) {
-  const child = startVariant(variant, testFile(script));
-  const seen = new Map<string, Seen>();
-  const stage = await Stage.open(child);
-  for (const [scene, run] of Object.entries(scenes)) {
-    const t = performance.now();
-    const outside = await run(stage, scene).catch((error: unknown) => `failed: ${String(error)}`);
-    seen.set(scene, { outside, inside: stage.lines(scene) });
-    if (process.env.SHOW && performance.now() - t > 100)
-      console.log(scene, Math.round(performance.now() - t));
+async function run(variant: Variant, script: string): Promise<Run> {
+  const port = String(await closedPort());
+  const child = startVariant(variant, testFile(`apps/equivalence/${script}`), {
+    OTEL_METRICS_EXPORTER: 'prometheus',
+    OTEL_EXPORTER_PROMETHEUS_HOST: '127.0.0.1',
+    OTEL_EXPORTER_PROMETHEUS_PORT: port,
+  });
+  try {
+    const stage = await Stage.open(child);
+    const scenes = await stage.play(SCENES);
+    const page = variant === 'plain' ? '' : await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const otherLines = child.stdout
+      .split('\n')
+      .filter((line) => !line.startsWith('ports ') && !scenes.has(line.slice(0, line.lastIndexOf(': '))))
+      .filter((line) => ![...scenes.keys()].some((scene) => line.startsWith(`${scene}: `)));
+    return { scenes, otherLines, stderr: comparable(child.stderr), budgets: stage.budgets, page };
+  } finally {
+    await child.stop('SIGKILL');
   }
-  for (const scene of Object.keys(scenes))
-    seen.set(scene, { outside: seen.get(scene)?.outside, inside: stage.lines(scene) });
-  await child.stop('SIGKILL');
-  return { seen, child };
 }
 
-describe('a plain server', () => {
-  const runs = new Map<Variant, Awaited<ReturnType<typeof play>>>();
+function counter(page: string, name: string): number {
+  const values = page.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)$`, 'gm'));
+  return [...values].reduce((sum, [, value]) => sum + Number(value), 0);
+}
+
+describe.each([
+  ['an ES module', 'main.mjs', 'plain', 'ours'],
+  ['CommonJS', 'main.cjs', 'plain', 'ours'],
+  ['an ES module beside OpenTelemetry', 'main.mjs', 'otel', 'otel + ours'],
+] as const)('%s', (_name, script, without, withUs) => {
+  let expected: Run;
+  let actual: Run;
+
   beforeAll(async () => {
-    for (const variant of ['plain', 'ours', 'otel', 'otel + ours'] as const) {
-      runs.set(variant, await play(variant, 'apps/equivalence/main.mjs', INCOMING));
-    }
-    if (process.env.SHOW) console.log(runs.get('plain')?.seen, runs.get('plain')?.child.stderr);
+    [expected, actual] = await Promise.all([run(without, script), run(withUs, script)]);
   }, 120_000);
-  test.each(Object.keys(INCOMING))('%s', (scene) => {
-    expect(runs.get('ours')?.seen.get(scene)).toEqual(runs.get('plain')?.seen.get(scene));
-    expect(runs.get('otel + ours')?.seen.get(scene)).toEqual(runs.get('otel')?.seen.get(scene));
+
+  test.each(Object.keys(SCENES))('%s', (scene) => {
+    const seen = expected.scenes.get(scene);
+    expect(JSON.stringify(seen)).not.toContain('"failed');
+    expect(actual.scenes.get(scene)).toEqual(seen);
+  });
+
+  test('warnings, and what else is printed', () => {
+    expect(actual.otherLines).toEqual(expected.otherLines);
+    expect(actual.stderr).toEqual(expected.stderr);
+  });
+
+  test('we were there: calls carried budgets, everything was counted, and no hook failed', () => {
+    expect(expected.budgets).toBe(0);
+    expect(actual.budgets).toBeGreaterThan(100);
+    expect(counter(actual.page, 'time_budget_offered_total')).toBeGreaterThan(Object.keys(SCENES).length);
+    expect(counter(actual.page, 'time_budget_calls_total')).toBeGreaterThan(200);
+    expect(counter(actual.page, 'time_budget_internal_errors_total')).toBe(0);
   });
 });
-afterAll(() => {});
+
+describe('how a process ends', () => {
+  async function end(variant: Variant, name: string) {
+    const child = startVariant(variant, testFile('apps/equivalence/endings.mjs'), {}, [name]);
+    const ended = await child.ended;
+    return { ...ended, stdout: child.stdout, stderr: comparable(child.stderr) };
+  }
+
+  test.each(Object.keys(endings))('%s', async (name) => {
+    const [plain, ours] = await Promise.all([end('plain', name), end('ours', name)]);
+    expect(ours).toEqual(plain);
+  });
+
+  test.each(['by itself', 'rejects in a handler', 'a signal that is heeded'])(
+    '%s, beside OpenTelemetry',
+    async (name) => {
+      const [otel, both] = await Promise.all([end('otel', name), end('otel + ours', name)]);
+      expect(both).toEqual(otel);
+    },
+  );
+
+  test('every way to start is compared', () => {
+    expect(Object.keys(VARIANTS)).toEqual(['plain', 'ours', 'otel', 'otel + ours']);
+  });
+});

@@ -1,8 +1,17 @@
 // What a service of the equivalence suite says of what it sees: one line per event on stdout.
 
+/** Numbers that are others in each run, with what stands for them. */
+const hidden = new Map();
+
+export function hide(number, name) {
+  hidden.set(number, name);
+}
+
 /** A line that belongs to a scene. Written at once, so that the order of lines is the order of events. */
 export function log(scene, ...words) {
-  process.stdout.write(`${scene}: ${words.join(' ')}\n`);
+  let text = words.join(' ');
+  for (const [number, name] of hidden) text = text.replaceAll(number, name);
+  process.stdout.write(`${scene}: ${text}\n`);
 }
 
 /** Name, code, message and causes: all that an application decides by. */
