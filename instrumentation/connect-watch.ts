@@ -48,14 +48,19 @@ export function isConnecting(socket: Socket): boolean {
   return socket.connecting || isHandshaking(socket);
 }
 
-export class ConnectWatch {
-  readonly socket: ConnectingSocket;
+/** What happened and when. Without the socket, which this may outlive. */
+export interface ConnectHistory {
   readonly startedAt: number;
+  readonly isTls: boolean;
+  lookedUpAt: number | undefined;
+  connectedAt: number | undefined;
   /** Usable from here on; undefined while connecting and for an attempt that failed. */
   readyAt: number | undefined;
-  #lookedUpAt: number | undefined;
-  #connectedAt: number | undefined;
-  readonly #isTls: boolean;
+}
+
+export class ConnectWatch {
+  readonly socket: ConnectingSocket;
+  readonly history: ConnectHistory;
   readonly #hooks: Hooks;
   readonly #stop: Undo;
   #call: CallRecord | undefined;
@@ -65,31 +70,36 @@ export class ConnectWatch {
   constructor(hooks: Hooks, socket: ConnectingSocket, startedAt: number, connectedAt: number | undefined) {
     this.#hooks = hooks;
     this.socket = socket;
-    this.#isTls = socket.encrypted === true;
-    this.startedAt = startedAt;
-    this.#connectedAt = connectedAt;
-    this.#stop = listen(socket, {
+    const isTls = socket.encrypted === true;
+    this.history = { startedAt, isTls, lookedUpAt: undefined, connectedAt, readyAt: undefined };
+    const unlisten = listen(socket, {
       lookup: hooks.guard((error: unknown) => {
         // Without an address there is no connect.
         if (!(error instanceof Error)) this.#lookedUp();
       }),
-      connect: this.#then(() => this.#connected(), !this.#isTls),
+      connect: this.#then(() => this.#connected(), !isTls),
       secureConnect: this.#then(() => this.#ready(this.#hooks.now()), true),
       // For a TLSSocket that tls.connect did not make there is no 'secureConnect'. The tick lets the check of the
       // certificate, which follows on this event, come first.
       secure: () => process.nextTick(this.#then(() => this.#readyUnlessRefused(), true)),
       close: () => this.#stop(),
     });
+    this.#stop = () => {
+      unlisten();
+      // What a WeakMap holds keeps its key for as long as the young generation's collector alone is at work.
+      watches.delete(socket);
+    };
   }
 
   get phase(): ConnectPhase | undefined {
-    if (this.readyAt !== undefined) return undefined;
-    if (this.#connectedAt !== undefined) return 'tls';
-    return this.#lookedUpAt === undefined && typeof this.socket._host === 'string' ? 'dns' : 'connect';
+    const { lookedUpAt, connectedAt, readyAt } = this.history;
+    if (readyAt !== undefined) return undefined;
+    if (connectedAt !== undefined) return 'tls';
+    return lookedUpAt === undefined && typeof this.socket._host === 'string' ? 'dns' : 'connect';
   }
 
   get hasFailed(): boolean {
-    return this.readyAt === undefined && this.socket.destroyed;
+    return this.history.readyAt === undefined && this.socket.destroyed;
   }
 
   /**
@@ -109,15 +119,6 @@ export class ConnectWatch {
     if (this.#call === call) this.#call = undefined;
   }
 
-  /** Tells all that happened here to a call of which it was not known that it waited here. */
-  replay(call: CallRecord): void {
-    const lookedUpAt = this.#lookedUpAt;
-    const connectedAt = this.#connectedAt;
-    call.enter(lookedUpAt === undefined ? 'connect' : 'dns', waitsFrom(call, this.startedAt));
-    if (lookedUpAt !== undefined) call.enter('connect', lookedUpAt);
-    if (this.#isTls && connectedAt !== undefined) call.enter('tls', connectedAt);
-  }
-
   #then(hook: () => void, isUsable: boolean): () => void {
     const guarded = this.#hooks.guard(hook);
     return () => {
@@ -129,26 +130,26 @@ export class ConnectWatch {
   }
 
   #lookedUp(): void {
-    if (this.#lookedUpAt !== undefined) return;
+    if (this.history.lookedUpAt !== undefined) return;
     const now = this.#hooks.now();
-    this.#lookedUpAt = now;
+    this.history.lookedUpAt = now;
     this.#call?.enter('connect', now, this.#lag(now));
   }
 
   #connected(): void {
     const now = this.#hooks.now();
-    this.#connectedAt = now;
-    if (!this.#isTls) this.#ready(now);
+    this.history.connectedAt = now;
+    if (!this.history.isTls) this.#ready(now);
     else this.#call?.enter('tls', now, this.#lag(now));
   }
 
   #readyUnlessRefused(): void {
-    if (this.readyAt === undefined && !this.socket.destroyed) this.#ready(this.#hooks.now());
+    if (this.history.readyAt === undefined && !this.socket.destroyed) this.#ready(this.#hooks.now());
   }
 
   #ready(now: number): void {
-    if (this.readyAt !== undefined) return;
-    this.readyAt = now;
+    if (this.history.readyAt !== undefined) return;
+    this.history.readyAt = now;
     this.#stop();
     this.#call = undefined;
     this.#onReady?.(now);
@@ -158,6 +159,16 @@ export class ConnectWatch {
   #lag(now: number): number {
     return this.#hooks.recorder.clock.waitMs(now);
   }
+}
+
+/** Tells all that happened to a socket to a call of which it was not known that it waited for it. */
+export function replay(
+  { startedAt, isTls, lookedUpAt, connectedAt }: ConnectHistory,
+  call: CallRecord,
+): void {
+  call.enter(lookedUpAt === undefined ? 'connect' : 'dns', waitsFrom(call, startedAt));
+  if (lookedUpAt !== undefined) call.enter('connect', lookedUpAt);
+  if (isTls && connectedAt !== undefined) call.enter('tls', connectedAt);
 }
 
 /** Since when a call has waited for what began at an instant: from its start, if nothing lay in between. */

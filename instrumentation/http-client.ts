@@ -20,6 +20,7 @@ import {
   addressKey,
   addressOf,
   ownLimit,
+  responseOf,
   type SocketSource,
   sourceOf,
   tellWhenDestroyedInQueue,
@@ -56,11 +57,14 @@ interface Message {
   readonly error: unknown;
 }
 
+/**
+ * Leads to neither its request nor its response: the young generation's collector takes what a WeakMap holds for
+ * reachable, and would keep every request for the old one.
+ */
 interface Exchange {
   readonly call: CallRecord;
   readonly peer: Peer;
   readonly source: SocketSource;
-  response: IncomingMessage | undefined;
   /** The application gave up because the socket had been silent for too long. */
   timedOut: boolean;
 }
@@ -90,9 +94,9 @@ class ClientWatch {
       });
     });
     this.#onClose = this.#listener((exchange, request: ClientRequest) => this.#closed(exchange, request));
-    const ended = this.#listener((exchange, _request: ClientRequest) => {
+    const ended = this.#listener((exchange, request: ClientRequest) => {
       const now = this.#hooks.now();
-      this.#end(exchange, 'answered', now, this.#lag(now));
+      this.#end(exchange, request, 'answered', now, this.#lag(now));
     });
     this.#onEnd = function () {
       // Node gives an answer its request, beside the types.
@@ -109,14 +113,14 @@ class ClientWatch {
     const source = sourceOf(request);
     call.enter(source === 'custom' ? 'connect' : 'pool_wait', now);
     call.span = activeSpanOf(SPAN_SCOPE);
-    const exchange: Exchange = { call, peer, source, response: undefined, timedOut: false };
+    const exchange: Exchange = { call, peer, source, timedOut: false };
     this.#exchanges.set(request, exchange);
     makeRoom(request);
     request.prependListener('socket', this.#onSocket);
     request.prependListener('close', this.#onClose);
     if (source !== 'queued') return;
     const tell = this.#hooks.guard((error: unknown) => {
-      this.#end(exchange, endingOf(error) ?? 'aborted', this.#hooks.now());
+      this.#end(exchange, request, endingOf(error) ?? 'aborted', this.#hooks.now());
     });
     tellWhenDestroyedInQueue(request, tell);
   }
@@ -127,7 +131,6 @@ class ClientWatch {
     if (exchange === undefined) return;
     const now = this.#hooks.now();
     exchange.call.enter('response', now, this.#lag(now));
-    exchange.response = response;
     // Never 'response' on the request: Node throws a body away only while nobody listens to that.
     makeRoom(response);
     response.prependListener('end', this.#onEnd);
@@ -135,16 +138,16 @@ class ClientWatch {
 
   onError({ request, error }: Message): void {
     const exchange = this.#exchanges.get(request);
-    if (exchange === undefined || exchange.call.endedAt !== undefined) return;
+    if (exchange === undefined) return;
     const now = this.#hooks.now();
     const told = endingOf(error);
     if (told === 'timed_out' || told === 'aborted') {
-      this.#end(exchange, told, now);
+      this.#end(exchange, request, told, now);
     } else if (request.destroyed && (told === undefined || isHangUp(error))) {
       // Destroyed from within, for a reason of the application's own or none; a peer's reset comes before.
-      this.#end(exchange, exchange.timedOut ? 'timed_out' : 'aborted', now);
+      this.#end(exchange, request, exchange.timedOut ? 'timed_out' : 'aborted', now);
     } else {
-      this.#end(exchange, 'failed', now, this.#lag(now));
+      this.#end(exchange, request, 'failed', now, this.#lag(now));
     }
   }
 
@@ -215,18 +218,18 @@ class ClientWatch {
 
   /** The last event of every request, also of one whose answer nobody reads. */
   #closed(exchange: Exchange, request: ClientRequest): void {
-    const { call, response, timedOut } = exchange;
-    if (call.endedAt !== undefined) return;
+    const { call, timedOut } = exchange;
+    const response = responseOf(request);
     const now = this.#hooks.now();
     if (response?.complete === true || Reflect.get(request, 'upgradeOrConnect') === true) {
       call.teaches = false;
-      this.#end(exchange, 'answered', now);
+      this.#end(exchange, request, 'answered', now);
     } else if (response === undefined || timedOut) {
-      this.#end(exchange, timedOut ? 'timed_out' : 'aborted', now);
+      this.#end(exchange, request, timedOut ? 'timed_out' : 'aborted', now);
     } else if (request.socket?.readableEnded === true) {
-      this.#end(exchange, 'failed', now, this.#lag(now));
+      this.#end(exchange, request, 'failed', now, this.#lag(now));
     } else {
-      this.#end(exchange, endingOfDiscard(call, now), now);
+      this.#end(exchange, request, endingOfDiscard(call, now), now);
     }
   }
 
@@ -254,7 +257,8 @@ class ClientWatch {
     };
   }
 
-  #end({ call }: Exchange, ending: CallEnding, now: number, lagMs = 0): void {
+  #end({ call }: Exchange, request: ClientRequest, ending: CallEnding, now: number, lagMs = 0): void {
+    this.#exchanges.delete(request);
     this.#hooks.calls.end(call, ending, now, lagMs);
   }
 

@@ -1,5 +1,5 @@
 /** What an outgoing request of node:http tells of itself. */
-import http, { type ClientRequest } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { limitOf, smallerLimit } from './budget-header.ts';
 
@@ -58,6 +58,11 @@ export function ownLimit(request: ClientRequest): number | undefined {
     if (colon > 0) limit = smallerLimit(limit, limitOf(line.slice(0, colon), line.slice(colon + 1).trim()));
   }
   return limit;
+}
+
+/** The answer, from its head on. A member of Node's, beside the types. */
+export function responseOf(request: ClientRequest): IncomingMessage | undefined {
+  return (Reflect.get(request, 'res') as IncomingMessage | null) ?? undefined;
 }
 
 /** To be asked when the request has just been made, which is after it was handed to its agent. */

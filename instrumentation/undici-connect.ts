@@ -6,7 +6,15 @@
 import { Socket } from 'node:net';
 import type { CallRecord } from '../src/records.ts';
 import type { Hooks } from './adapter.ts';
-import { type ConnectWatch, enterRequest, INSTANT_MS, waitsFrom, watchNewConnect } from './connect-watch.ts';
+import {
+  type ConnectHistory,
+  type ConnectWatch,
+  enterRequest,
+  INSTANT_MS,
+  replay,
+  waitsFrom,
+  watchNewConnect,
+} from './connect-watch.ts';
 
 /** A request that has not been sent. */
 export interface Waiter {
@@ -33,7 +41,7 @@ interface Attempt {
 
 /** What is known of a connection of undici. */
 interface Use {
-  readonly watch: ConnectWatch | undefined;
+  readonly history: ConnectHistory | undefined;
   /** When it was established, as undici sees it. */
   readonly readyAt: number;
   /** When a request on it was last over; undefined until its first one is. */
@@ -111,7 +119,11 @@ export class UndiciConnects {
 
   connected(connector: unknown, socket: object): void {
     const attempt = this.#finish(connector, (watch) => watch.socket === socket);
-    this.#uses.set(socket, { watch: attempt?.watch, readyAt: this.#hooks.now(), freeAt: undefined });
+    this.#uses.set(socket, {
+      history: attempt?.watch?.history,
+      readyAt: this.#hooks.now(),
+      freeAt: undefined,
+    });
   }
 
   connectFailed(connector: unknown, error: unknown): void {
@@ -130,10 +142,15 @@ export class UndiciConnects {
     const { call, wasPooled, attempt } = waiter;
     const use = this.#uses.get(socket);
     this.remove(waiter);
-    const isMistaken = attempt !== undefined && attempt.watch !== use?.watch;
+    const isMistaken = attempt !== undefined && attempt.watch?.history !== use?.history;
     const hasWaitedForIt = use !== undefined && use.freeAt === undefined && use.readyAt >= call.startedAt;
-    if (hasWaitedForIt && !wasPooled && use.watch !== undefined && use.watch !== attempt?.watch) {
-      use.watch.replay(call);
+    if (
+      hasWaitedForIt &&
+      !wasPooled &&
+      use.history !== undefined &&
+      use.history !== attempt?.watch?.history
+    ) {
+      replay(use.history, call);
     }
     if (hasWaitedForIt) {
       call.enter('request', now, this.#lag(now));

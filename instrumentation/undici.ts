@@ -48,8 +48,11 @@ interface Message {
   readonly connectParams: { readonly protocol: string; readonly host: string };
 }
 
+/**
+ * Does not lead to its request: the young generation's collector takes what a WeakMap holds for reachable, and would
+ * keep every request for the old one.
+ */
 interface Exchange extends Waiter {
-  readonly request: UndiciRequest;
   readonly peer: Peer;
   /** Left for the first of its headers to be written; the others say the same. */
   remainingMs: number | undefined;
@@ -145,7 +148,6 @@ class UndiciWatch {
       this.#hooks.calls.granted(call, limitMs, this.#hooks.now());
     }
     const exchange: Exchange = {
-      request,
       call,
       peer,
       origin,
@@ -158,7 +160,7 @@ class UndiciWatch {
       hasHead: false,
     };
     this.#exchanges.set(request, exchange);
-    this.#putHeaders(exchange);
+    this.#putHeaders(exchange, request.headers);
     this.#connects.add(exchange);
     this.#spans.expect(call, request);
   }
@@ -192,22 +194,22 @@ class UndiciWatch {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined) return;
     const now = this.#hooks.now();
-    this.#end(exchange, 'answered', now, this.#lag(now));
+    this.#end(exchange, request, 'answered', now, this.#lag(now));
   }
 
   #onError(request: UndiciRequest, error: unknown): void {
     const exchange = this.#exchanges.get(request);
-    if (exchange === undefined || exchange.call.endedAt !== undefined) return;
+    if (exchange === undefined) return;
     const now = this.#hooks.now();
     if (exchange.hasHead && isDiscard(request, error)) {
-      this.#end(exchange, endingOfDiscard(exchange.call, now), now);
+      this.#end(exchange, request, endingOfDiscard(exchange.call, now), now);
       return;
     }
     const told = endingOf(abortReason(request) ?? error);
     // A reason of the application's own has no code. While the connection lives, nobody else can have ended it.
     const isLost = isDestroyed(exchange.socket) || this.#connects.hasFailedWith(error);
     const ending = told ?? (isLost ? 'failed' : 'aborted');
-    this.#end(exchange, ending, now, ending === 'failed' ? this.#lag(now) : 0);
+    this.#end(exchange, request, ending, now, ending === 'failed' ? this.#lag(now) : 0);
   }
 
   /** OpenTelemetry was told of the end first. It records every error but an abort, which may be a discarded body. */
@@ -215,23 +217,23 @@ class UndiciWatch {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined) return;
     const now = this.#hooks.now();
-    if (request.completed) this.#end(exchange, 'answered', now, this.#lag(now));
+    if (request.completed) this.#end(exchange, request, 'answered', now, this.#lag(now));
     else if (error !== undefined) this.#onError(request, error);
     else if (exchange.hasHead && abortReason(request) === undefined) {
-      this.#end(exchange, endingOfDiscard(exchange.call, now), now);
-    } else this.#end(exchange, endingOf(abortReason(request)) ?? 'aborted', now);
+      this.#end(exchange, request, endingOfDiscard(exchange.call, now), now);
+    } else this.#end(exchange, request, endingOf(abortReason(request)) ?? 'aborted', now);
   }
 
-  #end(exchange: Exchange, ending: CallEnding, now: number, lagMs = 0): void {
+  #end(exchange: Exchange, request: UndiciRequest, ending: CallEnding, now: number, lagMs = 0): void {
+    this.#exchanges.delete(request);
     if (!exchange.sent) this.#connects.remove(exchange);
     if (exchange.socket !== undefined) this.#connects.freed(exchange.socket, now);
     this.#hooks.calls.end(exchange.call, ending, now, lagMs);
   }
 
   /** In the place of those with the same names, whoever set them; over HTTP/1 and HTTP/2 read when it is written. */
-  #putHeaders(exchange: Exchange): void {
-    const { call, peer, request } = exchange;
-    const { headers } = request;
+  #putHeaders(exchange: Exchange, headers: unknown): void {
+    const { call, peer } = exchange;
     if (!Array.isArray(headers)) return;
     let isFirst = true;
     for (const name of this.#peers.headersFor(peer, call)) {
