@@ -1,7 +1,13 @@
-/** The caller outside: gives a budget, and gives up when it is over, as callers do. */
+/** The caller outside: gives a budget, and gives up soon after it is over, as callers do. */
 import { randomBytes } from 'node:crypto';
 import http from 'node:http';
 import type { CallerView } from './waterfall.ts';
+
+/**
+ * A caller waits a little longer than it says: what it gives is for the work, this is for the way there and back.
+ * One that does not leaves before the service's deadline, by as long as the request was on its way.
+ */
+const WAY_MS = 40;
 
 export interface Call {
   readonly url: string;
@@ -44,8 +50,8 @@ export class Caller {
       // From the moment the request is out: the time to get a connection is no part of what the service is given.
       request.once('finish', () => {
         sentAt = unixNow();
-        const waitMs = leavesAfterMs ?? budgetMs;
-        if (waitMs === undefined) return;
+        if (leavesAfterMs === undefined && budgetMs === undefined) return;
+        const waitMs = leavesAfterMs ?? (budgetMs ?? 0) + WAY_MS;
         timer = setTimeout(() => {
           hasGivenUp = true;
           request.destroy();

@@ -29,6 +29,8 @@ export class Carriage {
 
   /** The headers that go to this host. Nothing of ours reaches a host that is not listed, if hosts are. */
   headersFor(call: CallRecord, host: string, port: number | undefined): readonly OutgoingHeader[] {
+    // Work that is meant to outlive the request hands nothing of it on.
+    if (call.detached) return NONE;
     const own = this.#config.sendsOwnHeader(host, port);
     const foreign =
       call.settings !== undefined && call.settings.mode !== 'observe' ? call.settings.headers : NONE;
