@@ -33,7 +33,7 @@ function setUp(remainingMs: number | undefined) {
 }
 
 describe('headers that leave', () => {
-  test('observe: only our own, with what is left at the send, rounded down', () => {
+  test('B2: a call without any limit of its own carries what is left (observe: only our own header), with what is left at the send, rounded down', () => {
     const { record, begin, sent } = setUp(1000);
     const call = runInScope(record, () => begin('inventory'));
     expect(sent(call, 'inventory', 300.4)).toEqual({
@@ -47,7 +47,7 @@ describe('headers that leave', () => {
     expect(sent(call, 'inventory', 1)).toEqual({ 'time-budget': 'attempt=1, caller=gateway' });
   });
 
-  test('B11: none to a host that it is switched off for', () => {
+  test('B2, B11: none to a host that it is switched off for', () => {
     const { record, begin, sent } = setUp(1000);
     expect(
       sent(

@@ -174,6 +174,28 @@ describe('calls', () => {
     expect(t.value('violations')).toBe(0);
   });
 
+  test('E11: what lost a race against a timer belongs to its request until it settles', () => {
+    const record = enter({ 'x-request-timeout-ms': '100' });
+    const call = runInScope(record, () => t.hooks.calls.begin(target(), 0));
+    clock.at = 100;
+    t.recorder.finish(record, { completed: true, status: 504 }, 100);
+    expect(t.value('executing')).toBe(1);
+    clock.at = 400;
+    t.hooks.calls.end(call, 'answered', 400);
+    expect(call.postCancelMs).toBe(300);
+    expect(t.value('postCancelItems', { result: 'completed' })).toBe(1);
+    expect(t.value('executing')).toBe(0);
+  });
+
+  test('D8: a proxy that hides the disconnect: the full duration, and no source is invented', () => {
+    const record = enter({ 'x-request-timeout-ms': '1000' });
+    clock.at = 900;
+    t.recorder.finish(record, { completed: true, status: 200 }, 900);
+    expect(record.cancelSource).toBeUndefined();
+    expect(t.value('cancellations')).toBe(0);
+    expect(t.histogram('usefulDuration')).toEqual({ count: 1, sum: 0.9 });
+  });
+
   test('a call cut off by its own limit is an expiry of the call, in the phase in progress', () => {
     const record = enter({ 'x-request-timeout-ms': '1000' });
     const call = runInScope(record, () => t.hooks.calls.begin(target(), 0, 200));
