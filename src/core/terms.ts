@@ -84,6 +84,31 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 /** What kind of attempt a call is. A reconnect loads nothing again and stays out of the ratios. */
 export const ATTEMPT_KINDS = ['original', 'resend', 'reexecute', 'reconnect', 'hedge'] as const;
+export type AttemptKind = (typeof ATTEMPT_KINDS)[number];
+
+/** Who made the attempt: `none` = an original, `unknown` = a repeat that was detected and that nobody declared. */
+export const ATTEMPT_OWNERS = ['none', 'unknown', 'got', 'undici', 'aws_sdk'] as const;
+export type AttemptOwner = (typeof ATTEMPT_OWNERS)[number];
+
+/** How a repeat is known to be one. */
+export const ATTEMPT_SOURCES = ['detected', 'declared'] as const;
+export type AttemptSource = (typeof ATTEMPT_SOURCES)[number];
+
+/** What became of the attempt before, which is why the repeat ran. `throttled` is 429, `error_answer` 408 and 5xx. */
+export const REPEAT_REASONS = [
+  'not_sent',
+  'no_answer',
+  'broken_answer',
+  'timed_out',
+  'aborted',
+  'throttled',
+  'error_answer',
+] as const;
+export type RepeatReason = (typeof REPEAT_REASONS)[number];
+
+/** How a repeat ended. `late` = an answer without an error that came when nobody could use it any more. */
+export const REPEAT_RESULTS = ['useful', 'late', 'failed', 'timed_out', 'aborted'] as const;
+export type RepeatResult = (typeof REPEAT_RESULTS)[number];
 
 /** Why the time ran out: the verdict on an expired, refused or late request. */
 export const EXPIRY_CAUSES = [

@@ -1,0 +1,199 @@
+/**
+ * Which calls of one request are attempts of the same operation, without a word from the application: a call with
+ * the identity of one that has failed, while none of that identity is in flight, is its next attempt. While one is
+ * in flight another is one of its own (a fan-out), and after a success it is a new original. What a library says of
+ * its own attempts comes before this.
+ */
+import type { AttemptKind, AttemptOwner, AttemptSource, RepeatReason } from './terms.ts';
+
+/** Compared whole, so that a loop over different items is no repeat. Never exported. */
+export interface CallIdentity {
+  /** The dependency where it is configured, else host and port. */
+  readonly origin: string;
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  /** Bytes of the body, and an idempotency key: they tell items apart that share a path. undefined = not known. */
+  readonly size?: number | undefined;
+  readonly key?: string | undefined;
+}
+
+/** What a library says of its own attempt. */
+export interface Declaration {
+  readonly owner: Exclude<AttemptOwner, 'none' | 'unknown'>;
+  /** Ordinal by the library's count; 1 says that this is no repeat, whatever failed before. */
+  readonly attempt: number;
+}
+
+/** How an attempt failed. */
+export interface AttemptFailure {
+  readonly reason: RepeatReason;
+  /** What the next attempt is after this one. */
+  readonly next: Exclude<AttemptKind, 'original' | 'hedge'>;
+}
+
+export interface Attempt {
+  readonly kind: AttemptKind;
+  readonly owner: AttemptOwner;
+  /** undefined for an original. */
+  readonly source: AttemptSource | undefined;
+  /**
+   * 1 = original. A reconnect has the ordinal of the attempt that it takes the place of: that one was never sent,
+   * so the dependency sees one of the two.
+   */
+  readonly ordinal: number;
+  /** Tries of this operation before this one, reconnects included. */
+  readonly triesBefore: number;
+  /** Why it ran; undefined for an original, and for a repeat whose attempt before was not seen. */
+  readonly reason: RepeatReason | undefined;
+  /** From the end of the attempt before until the start of this one, in ms; undefined as `reason` is. */
+  readonly waitMs: number | undefined;
+  /** undefined where there was no room to remember it. */
+  readonly operation: Operation | undefined;
+}
+
+/** Only calls in flight and calls whose last attempt has failed are remembered. */
+interface Operation {
+  readonly identity: CallIdentity;
+  inFlight: number;
+  /** Of the attempt that ended last, with what the next one needs of it. */
+  last: { readonly attempt: Attempt; readonly failure: AttemptFailure; readonly endedAt: number } | undefined;
+}
+
+/** Identities remembered in one request. Beyond it the oldest failed one is forgotten: a repeat may go unseen. */
+export const MAX_OPERATIONS = 16;
+
+export class Operations {
+  readonly #operations: Operation[] = [];
+
+  begin(identity: CallIdentity, declaration: Declaration | undefined, now: number): Attempt {
+    const found = this.#find(identity);
+    const operation = found ?? this.#remember(identity);
+    const attempt = attemptOf(found, operation, declaration, now);
+    if (operation === undefined) return attempt;
+    operation.inFlight++;
+    operation.last = undefined;
+    return attempt;
+  }
+
+  /** `failure` is undefined for a success, and `ignored` for an end that says nothing: the loser of a race. */
+  end(attempt: Attempt, failure: AttemptFailure | undefined | 'ignored', now: number): void {
+    const { operation } = attempt;
+    if (operation === undefined) return;
+    operation.inFlight--;
+    if (failure === undefined) operation.last = undefined;
+    else if (failure !== 'ignored') operation.last = { attempt, failure, endedAt: now };
+    if (operation.inFlight > 0 || operation.last !== undefined) return;
+    const index = this.#operations.indexOf(operation);
+    if (index >= 0) this.#operations.splice(index, 1);
+  }
+
+  /** Identities remembered now; at most MAX_OPERATIONS. */
+  get size(): number {
+    return this.#operations.length;
+  }
+
+  #find(identity: CallIdentity): Operation | undefined {
+    for (const operation of this.#operations) {
+      if (isSame(operation.identity, identity)) return operation;
+    }
+    return undefined;
+  }
+
+  #remember(identity: CallIdentity): Operation | undefined {
+    if (this.#operations.length >= MAX_OPERATIONS) {
+      const oldest = this.#operations.findIndex(({ inFlight }) => inFlight === 0);
+      if (oldest < 0) return undefined;
+      this.#operations.splice(oldest, 1);
+    }
+    const operation: Operation = { identity, inFlight: 0, last: undefined };
+    this.#operations.push(operation);
+    return operation;
+  }
+}
+
+/** An attempt of a call that belongs to no request: only what is declared is known. */
+export function attemptOutside(declaration: Declaration | undefined, now: number): Attempt {
+  return attemptOf(undefined, undefined, declaration, now);
+}
+
+function attemptOf(
+  found: Operation | undefined,
+  operation: Operation | undefined,
+  declaration: Declaration | undefined,
+  now: number,
+): Attempt {
+  const isDetected = declaration === undefined && found?.inFlight === 0 && found.last !== undefined;
+  if (!isDetected && (declaration === undefined || declaration.attempt <= 1)) return original(operation);
+  const last = found?.last;
+  const kind = last?.failure.next ?? 'resend';
+  return {
+    kind,
+    owner: declaration?.owner ?? 'unknown',
+    source: isDetected ? 'detected' : 'declared',
+    ordinal: last === undefined ? (declaration?.attempt ?? 1) : ordinalAfter(last.attempt, kind),
+    // What was seen counts before what a library counts, which begins anew where somebody repeats the library.
+    triesBefore: last === undefined ? (declaration?.attempt ?? 1) - 1 : last.attempt.triesBefore + 1,
+    reason: last?.failure.reason,
+    waitMs: last === undefined ? undefined : now - last.endedAt,
+    operation,
+  };
+}
+
+function ordinalAfter(before: Attempt, kind: AttemptKind): number {
+  return kind === 'reconnect' ? before.ordinal : before.ordinal + 1;
+}
+
+function original(operation: Operation | undefined): Attempt {
+  return {
+    kind: 'original',
+    owner: 'none',
+    source: undefined,
+    ordinal: 1,
+    triesBefore: 0,
+    reason: undefined,
+    waitMs: undefined,
+    operation,
+  };
+}
+
+function isSame(a: CallIdentity, b: CallIdentity): boolean {
+  return (
+    a.path === b.path &&
+    a.method === b.method &&
+    a.origin === b.origin &&
+    a.size === b.size &&
+    a.key === b.key
+  );
+}
+
+/** What is known of an attempt when it has ended. */
+export interface AttemptEnd {
+  readonly ending: 'answered' | 'timed_out' | 'aborted' | 'failed';
+  /** undefined where no head of an answer came. */
+  readonly status: number | undefined;
+  readonly wasSent: boolean;
+}
+
+/**
+ * Why an attempt is one that may be repeated, or undefined for a success. Failed are: every end but an answer, and
+ * the answers 408, 429 and 5xx. Other error answers are the caller's, and the same request would get them again.
+ */
+export function failureOf({ ending, status, wasSent }: AttemptEnd): AttemptFailure | undefined {
+  if (ending === 'answered' && !isErrorStatus(status)) return undefined;
+  // Never sent: it loaded nothing. No answer: whether the work was done is not known. An answer: it was done.
+  const next = !wasSent && status === undefined ? 'reconnect' : status === undefined ? 'resend' : 'reexecute';
+  return { reason: reasonOf(ending, status, wasSent), next };
+}
+
+function isErrorStatus(status: number | undefined): boolean {
+  return status !== undefined && (status >= 500 || status === 429 || status === 408);
+}
+
+function reasonOf(ending: AttemptEnd['ending'], status: number | undefined, wasSent: boolean): RepeatReason {
+  if (status === 429) return 'throttled';
+  if (isErrorStatus(status)) return 'error_answer';
+  if (ending === 'timed_out' || ending === 'aborted') return ending;
+  if (status !== undefined) return 'broken_answer';
+  return wasSent ? 'no_answer' : 'not_sent';
+}
