@@ -1,4 +1,5 @@
 /** What each span attribute says, for docs/signals.md. The type makes a missing one an error. */
+import { REPEAT_REASONS } from '../src/core/terms.ts';
 import type { ATTR } from '../src/telemetry/names.ts';
 
 interface Meaning {
@@ -47,7 +48,28 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
   postCancel: { on: 'call', text: 'Time worked after the request was cancelled or its deadline had passed.' },
   resetViolation: { on: 'call', text: 'The call or its peer was given more than was left.' },
   refusalReason: { on: 'call', text: 'Why it would not have been made; `observe` makes it all the same.' },
-  attempt: { on: 'call', text: 'Ordinal of this attempt; 1 = original.' },
+  attempt: {
+    on: 'both',
+    text: 'Ordinal of this attempt; 1 = original. On the server, of the arrival, and only for a repeat.',
+  },
+  attemptKind: { on: 'call', text: 'What kind of attempt it is: see docs/retries.md.' },
+  attemptSource: { on: 'call', text: '`detected` or `declared`; only for repeats, as the six below.' },
+  attemptOwner: { on: 'call', text: 'Who repeats; `unknown` where it was detected only.' },
+  attemptReason: {
+    on: 'call',
+    text: `What became of the attempt before: ${REPEAT_REASONS.map((reason) => `\`${reason}\``).join(', ')}.`,
+  },
+  attemptWait: { on: 'call', text: 'From the end of the attempt before until the start of this one.' },
+  attemptPaidBy: {
+    on: 'call',
+    text: '`request_limit` where its owner counts attempts; absent where not known.',
+  },
+  attemptStop: {
+    on: 'call',
+    text: 'What would stop the next one, in the words of refusals; absent where not known.',
+  },
+  policyVersion: { on: 'call', text: 'Version of the policy in force, as configured.' },
+  repeated: { on: 'server', text: 'The arrival, or an attempt that it descends from, is a repeat.' },
   detached: { on: 'call', text: 'Made inside detach(): meant to outlive the request.' },
   mayStillRun: { on: 'call', text: 'Given up on without the server being told: it may go on there.' },
   commitState: {

@@ -2,12 +2,14 @@
  * What the recorder is for requests, for calls: begin → phases → dispatch → end. The allowance on the span, the
  * header on the wire and the refusal come from one computation.
  */
+import { AttemptRecorder } from './attempt-recorder.ts';
 import { decideAllowance } from './core/allowance.ts';
 import type { CallTarget } from './core/call.ts';
 import { type CancelSource, NO_DEPENDENCY, PHASES, type PostCancelResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
 import type { Recorder } from './recorder.ts';
 import { CallRecord, type RequestRecord } from './records.ts';
+import { describeAttempt } from './telemetry/attempt-span.ts';
 import type { DependencySettings } from './telemetry/config-settings.ts';
 import { describeCall } from './telemetry/spans.ts';
 
@@ -18,6 +20,8 @@ import { describeCall } from './telemetry/spans.ts';
 export type CallEnding = 'answered' | 'timed_out' | 'aborted' | 'failed';
 
 export interface Target extends CallTarget {
+  /** By what calls count as calls of the same: the dependency where it is configured, else host and port. */
+  readonly origin: string;
   readonly host: string;
   readonly port: number | undefined;
   readonly settings: DependencySettings | undefined;
@@ -29,17 +33,22 @@ const RACE_MS = 20;
 const MAX_EARLY = 64;
 
 export class CallRecorder {
+  /** The call as an attempt. Adapters say which request it is, right after `begin`. */
+  readonly attempts: AttemptRecorder;
   readonly #recorder: Recorder;
 
   constructor(recorder: Recorder) {
     this.#recorder = recorder;
+    this.attempts = new AttemptRecorder(recorder);
   }
 
   /** The dependency that a host, or a name such as `postgresql/orders`, belongs to. Keep it where it can be. */
   target(host: string, port: number | undefined, workKind: CallTarget['workKind']): Target {
     const settings = this.#recorder.config.dependencyFor(host, port);
     const name = settings?.name ?? nameOfHost(host);
-    return { host, port, settings, workKind, dependency: this.#recorder.series.dependencies.fold(name) };
+    const dependency = this.#recorder.series.dependencies.fold(name);
+    const origin = settings?.name ?? `${host.toLowerCase()}:${port ?? ''}`;
+    return { host, port, settings, workKind, dependency, origin };
   }
 
   /** A call starts in the current scope. `ownTimeoutMs` is the limit that the application gave it itself. */
@@ -118,14 +127,17 @@ export class CallRecorder {
       // The request's own expiry is counted when it ends; this one ran out of its own, smaller limit.
       if (phase !== undefined) families.expiries.cell(call.dependency, phase).add(1);
     }
+    this.attempts.end(call, ending, now);
     this.#recordDurations(call, now);
     if (request !== undefined) this.#recordLateWork(call, request, ending, now);
     this.#learn(call, ending, now);
     if (call.inRequest) request?.end(now, this.#recorder.clock.idleMs());
     if (request !== undefined) this.#recordRemaining(call, request);
     if (call.succeeded && request !== undefined) request.lastAnswerAt = now;
-    if (call.span?.isRecording())
+    if (call.span?.isRecording()) {
       describeCall(call.span, call, this.#recorder.typical.dependency(call.dependency, now));
+      describeAttempt(call.span, call, this.#recorder.config.policyVersion);
+    }
     call.span = undefined;
   }
 
@@ -167,7 +179,7 @@ export class CallRecorder {
   }
 
   #recordRemaining(call: CallRecord, request: RequestRecord): void {
-    if (call.remainingBeforeMs === undefined) return;
+    if (call.remainingBeforeMs === undefined && !this.attempts.isDue(call)) return;
     const early = request.series === undefined && request.endedAt === undefined;
     if (early && (request.early?.length ?? 0) < MAX_EARLY) {
       request.early ??= [];
@@ -177,12 +189,14 @@ export class CallRecorder {
     this.recordRemainingOf(call, request);
   }
 
-  /** Remaining time before and after, by the operation of the request. */
+  /** What is told by the operation of the request: the attempt, and the remaining time before and after. */
   recordRemainingOf(call: CallRecord, request: RequestRecord): void {
+    this.attempts.count(call, request.operation);
+    if (call.remainingBeforeMs === undefined) return;
     const operation = this.#recorder.series.operation(request.operation ?? NO_OPERATION);
     this.#recorder.recordRemaining(
       request,
-      call.remainingBeforeMs ?? 0,
+      call.remainingBeforeMs,
       operation.remainingBefore,
       operation.ratioBefore,
     );

@@ -4,6 +4,7 @@
  */
 
 import { CallRecorder } from './call-recorder.ts';
+import { readArrivalAttempt } from './core/arrival-attempt.ts';
 import { decideEntry } from './core/entry.ts';
 import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
 import { type Headers, readBudget } from './core/received.ts';
@@ -90,8 +91,9 @@ export class Recorder {
       priority: received.priority ?? 'unset',
       fromInstrumented: received.fromInstrumented,
     });
-    record.attempt = received.attempt ?? 1;
-    record.repeated = received.repeated;
+    const { attempt, repeated } = readArrivalAttempt(facts.headers, received, trusted);
+    record.attempt = attempt;
+    record.repeated = repeated;
     if (this.#operationsDiffer) {
       record.received = received;
       record.trusted = trusted;
@@ -127,6 +129,7 @@ export class Recorder {
     record.series = series;
     series.offered.add(1);
     series.admitted.add(1);
+    if (record.repeated) series.retried.add(1);
     this.families.verdicts.cell(record.caller, record.verdict).add(1);
     for (const call of record.early ?? []) this.calls.recordRemainingOf(call, record);
     record.early = undefined;

@@ -1,6 +1,7 @@
 /** The pure records with what belongs to this process: the span they are told on and the cells they fill. */
 import type { Span } from '@opentelemetry/api';
 import { Call, type CallTarget } from './core/call.ts';
+import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
 import type { CancelSource, ExpiryCause } from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
@@ -44,6 +45,10 @@ export class RequestRecord extends TimeBudget implements Scope {
   attempt = 1;
   /** This or any ancestor attempt was a repeat. */
   repeated = false;
+  /** What its calls are attempts of; made for the first of them. */
+  operations: Operations | undefined;
+  /** A repeat that repeats a call itself, which is counted once. */
+  ownsRepeats = false;
   /** What arrived, kept until the operation and with it the entry policy is known. */
   received: Received | undefined;
   trusted = false;
@@ -65,6 +70,12 @@ export class CallRecord extends Call {
   postCancelMs: number | undefined;
   /** Ordinal of this attempt at its operation; 1 = original. */
   attempt = 1;
+  /** What is known of it as an attempt; undefined for a call that is not looked at as one, such as SQL. */
+  tried: Attempt | undefined;
+  attemptCounted = false;
+  attemptEnded = false;
+  /** HTTP status of the answer, from its head on. */
+  status: number | undefined;
   /** Counted as open on its request; false for detached calls and for those after its end. */
   inRequest = false;
   /** False where the dependency was asked for no work (waiting for a pool, connecting): it teaches nothing usual. */

@@ -8,6 +8,7 @@
  */
 import {
   ATTEMPT_KINDS,
+  ATTEMPT_OWNERS,
   BINDING_TERMS,
   BUDGET_SOURCES,
   CANCEL_SOURCES,
@@ -18,6 +19,7 @@ import {
   POST_CANCEL_RESULTS,
   PRIORITIES,
   REFUSAL_REASONS,
+  REPEAT_RESULTS,
   VERDICTS,
   VIOLATIONS,
   WORK_KINDS,
@@ -46,6 +48,8 @@ export const CLOSED_LABELS = {
   point: POINTS,
   attempt: ATTEMPTS,
   attempt_kind: ATTEMPT_KINDS,
+  attempt_owner: ATTEMPT_OWNERS,
+  repeat_result: REPEAT_RESULTS,
   work_kind: WORK_KINDS,
   post_cancel_result: POST_CANCEL_RESULTS,
   intended: INTENDED,
@@ -61,6 +65,8 @@ const LABEL_KEYS: Partial<Record<ClosedLabel | OpenLabel, string>> = {
   cancel_source: 'source',
   refusal_reason: 'reason',
   attempt_kind: 'kind',
+  attempt_owner: 'owner',
+  repeat_result: 'result',
   work_kind: 'kind',
   violation: 'kind',
   post_cancel_result: 'result',
@@ -106,6 +112,12 @@ const WHO = ['caller', 'operation', 'priority'] as const;
 export const METRICS = {
   offered: counter('time_budget.offered', '{request}', WHO, 'Requests that arrived.'),
   admitted: counter('time_budget.admitted', '{request}', WHO, 'Requests whose handler was let run.'),
+  retried: counter(
+    'time_budget.retried',
+    '{request}',
+    WHO,
+    'Admitted requests that are repeats, or part of one: their sender or one before it had tried before.',
+  ),
   outcomes: counter(
     'time_budget.outcomes',
     '{request}',
@@ -191,6 +203,18 @@ export const METRICS = {
     ['caller', 'dependency', 'binding_term'],
     'Calls by the limit that decided; binding term none = no limit at all.',
   ),
+  attempts: counter(
+    'time_budget.attempts',
+    '{attempt}',
+    ['dependency', 'operation', 'attempt_kind', 'attempt_owner'],
+    'Calls over HTTP by the kind of attempt they are; owner unknown = a repeat detected and not declared.',
+  ),
+  repeatResults: counter(
+    'time_budget.repeat_results',
+    '{attempt}',
+    ['dependency', 'repeat_result'],
+    'Repeats, without reconnects, by how they ended.',
+  ),
   cutOff: counter(
     'time_budget.calls.cut_off',
     '{call}',
@@ -256,7 +280,7 @@ export const METRICS = {
     'time_budget.violations',
     '{violation}',
     ['violation'],
-    'Findings that should not happen: a call given more than was left, a call started after the end.',
+    'Findings that should not happen: a call given more than was left or started after the end, two layers that repeat one operation.',
   ),
   headerInvalid: counter(
     'time_budget.header.invalid',
@@ -346,6 +370,15 @@ export const ATTR = {
   resetViolation: 'time_budget.reset_violation',
   refusalReason: 'time_budget.refusal.reason',
   attempt: 'time_budget.attempt.ordinal',
+  attemptKind: 'time_budget.attempt.kind',
+  attemptSource: 'time_budget.attempt.source',
+  attemptOwner: 'time_budget.attempt.owner',
+  attemptReason: 'time_budget.attempt.reason',
+  attemptWait: 'time_budget.attempt.wait_ms',
+  attemptPaidBy: 'time_budget.attempt.paid_by',
+  attemptStop: 'time_budget.attempt.stop_condition',
+  policyVersion: 'time_budget.policy_version',
+  repeated: 'time_budget.repeated',
   detached: 'time_budget.detached',
   /** The caller has given up, the server was not told: a statement behind a client-side timeout. */
   mayStillRun: 'time_budget.may_still_run',
@@ -354,6 +387,9 @@ export const ATTR = {
   /** The server's id of the connection (PostgreSQL: backend pid), to tell which statements shared one. */
   connectionId: 'time_budget.connection_id',
 } as const;
+
+/** The convention's ordinal of a resend, for whoever reads it; never what we measure by. */
+export const ATTR_RESEND_COUNT = 'http.request.resend_count';
 
 /** `time_budget.phase.<name>_ms` on calls. */
 export function attrPhase(phase: string): string {

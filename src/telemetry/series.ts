@@ -67,6 +67,7 @@ export class LabelSet {
 export interface WhoSeries {
   readonly offered: NumberCell;
   readonly admitted: NumberCell;
+  readonly retried: NumberCell;
   readonly outcome: (outcome: Outcome) => NumberCell;
   readonly insufficient: NumberCell;
   readonly received: HistogramCell;
@@ -187,6 +188,7 @@ export class Series {
     return {
       offered: f.offered.cell(caller, operation, priority),
       admitted: f.admitted.cell(caller, operation, priority),
+      retried: f.retried.cell(caller, operation, priority),
       outcome: (outcome) => outcomes.get(outcome) ?? f.outcomes.cell(caller, operation, priority, outcome),
       insufficient: f.insufficient.cell(caller, operation),
       received: f.received.cell(caller, operation),

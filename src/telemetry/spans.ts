@@ -31,6 +31,8 @@ export function describeRequest(
   if (request.outcome !== undefined) attributes[ATTR.outcome] = request.outcome;
   if (request.cancelSource !== undefined) attributes[ATTR.cancelSource] = request.cancelSource;
   if (request.insufficient) attributes[ATTR.insufficient] = true;
+  if (request.repeated) attributes[ATTR.repeated] = true;
+  if (request.attempt > 1) attributes[ATTR.attempt] = request.attempt;
   put(attributes, ATTR.received, request.receivedMs);
   put(attributes, ATTR.effective, request.effectiveMs);
   put(attributes, ATTR.remaining, request.remainingMs(endedAt));

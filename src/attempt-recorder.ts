@@ -1,0 +1,155 @@
+/**
+ * Calls as attempts of operations: an original or a repeat, whose, and how it went. Adapters say which request a
+ * call is, right after it began; the ordinal goes out in our header, so it is known before the send.
+ */
+import type { CallEnding } from './call-recorder.ts';
+import {
+  type Attempt,
+  type AttemptFailure,
+  attemptOutside,
+  type CallIdentity,
+  type Declaration,
+  failureOf,
+  Operations,
+} from './core/operations.ts';
+import { REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
+import { currentScope } from './current.ts';
+import type { Recorder } from './recorder.ts';
+import type { CallRecord, RequestRecord } from './records.ts';
+
+/** Repeats that a library has announced and not made yet. The oldest is dropped: then it is only detected. */
+const MAX_ANNOUNCED = 32;
+const NO_OPERATION = 'unmatched';
+
+/** A repeat that will be the next call with this address, method and path, in the request that announced it. */
+interface Announced {
+  readonly request: RequestRecord | undefined;
+  readonly host: string;
+  readonly method: string;
+  readonly path: string;
+  readonly declaration: Declaration;
+}
+
+export class AttemptRecorder {
+  readonly #recorder: Recorder;
+  readonly #announced: Announced[] = [];
+  /** Operations by dependency whose series are there at 0. */
+  readonly #prepared = new Map<string, Set<string>>();
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+  }
+
+  /**
+   * A library is about to repeat the request to `host` (with its port, as a URL has it) in the current scope, and
+   * says so elsewhere than on the request itself.
+   */
+  announce(host: string, method: string, path: string, declaration: Declaration): void {
+    if (this.#announced.length >= MAX_ANNOUNCED) this.#announced.shift();
+    this.#announced.push({ request: currentScope()?.request, host, method, path, declaration });
+  }
+
+  /** The declaration that was announced for this call; once. */
+  takeAnnounced(call: CallRecord, host: string, method: string, path: string): Declaration | undefined {
+    if (this.#announced.length === 0) return undefined;
+    const request = call.scope?.request;
+    const index = this.#announced.findIndex(
+      (one) => one.path === path && one.method === method && one.host === host && one.request === request,
+    );
+    return index < 0 ? undefined : this.#announced.splice(index, 1)[0]?.declaration;
+  }
+
+  /** Says which request a call is, before it is sent. */
+  begin(call: CallRecord, identity: CallIdentity, declaration: Declaration | undefined): void {
+    const request = call.scope?.request;
+    const attempt = this.#attemptOf(request, identity, declaration, call.startedAt);
+    call.tried = attempt;
+    call.attempt = attempt.ordinal;
+    if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
+    if (request === undefined || !loadsAgain(attempt) || !request.repeated || request.ownsRepeats) return;
+    request.ownsRepeats = true;
+    this.#recorder.families.violations.cell('double_owner').add(1);
+  }
+
+  /**
+   * The head of the answer has come. With an error the attempt is over for whoever repeats it, although the call is
+   * not until its body has been read or let go of, which nobody need do.
+   */
+  head(call: CallRecord, status: number, now: number): void {
+    call.status = status;
+    const failure = failureOf({ ending: 'answered', status, wasSent: true });
+    if (failure !== undefined) endAttempt(call, failure, now);
+  }
+
+  /** The call has ended, and knows how. */
+  end(call: CallRecord, ending: CallEnding, now: number): void {
+    const { tried, status } = call;
+    if (tried === undefined) return;
+    const failure = failureOf({ ending, status, wasSent: call.dispatchedAt !== undefined });
+    endAttempt(call, call.cancelSource === 'lost_race' ? 'ignored' : failure, now);
+    if (!loadsAgain(tried)) return;
+    const isLate = now >= (call.scope?.request.uselessAt() ?? Infinity);
+    const result: RepeatResult = failure === undefined ? (isLate ? 'late' : 'useful') : RESULTS[ending];
+    this.#recorder.families.repeatResults.cell(call.dependency, result).add(1);
+  }
+
+  /** Not counted yet, because the operation of its request was not known when it began. */
+  isDue(call: CallRecord): boolean {
+    return call.tried !== undefined && !call.attemptCounted;
+  }
+
+  /** Counts the attempt, once. `operation` is that of the request; undefined where it has none, or there is none. */
+  count(call: CallRecord, operation: string | undefined): void {
+    const { tried } = call;
+    if (tried === undefined || call.attemptCounted) return;
+    call.attemptCounted = true;
+    const { attempts } = this.#recorder.families;
+    const name = operation ?? NO_OPERATION;
+    this.#prepare(call.dependency, name);
+    attempts.cell(call.dependency, name, tried.kind, tried.owner).add(1);
+  }
+
+  /** A rate needs the 0 before the first repeat. */
+  #prepare(dependency: string, operation: string): void {
+    const operations = this.#prepared.get(dependency);
+    if (operations?.has(operation) === true) return;
+    if (operations === undefined) this.#prepared.set(dependency, new Set([operation]));
+    else operations.add(operation);
+    const { attempts, repeatResults } = this.#recorder.families;
+    attempts.cell(dependency, operation, 'original', 'none');
+    attempts.cell(dependency, operation, 'resend', UNKNOWN);
+    attempts.cell(dependency, operation, 'reexecute', UNKNOWN);
+    for (const result of REPEAT_RESULTS) repeatResults.cell(dependency, result);
+  }
+
+  #attemptOf(
+    request: RequestRecord | undefined,
+    identity: CallIdentity,
+    declaration: Declaration | undefined,
+    now: number,
+  ): Attempt {
+    if (request === undefined) return attemptOutside(declaration, now);
+    request.operations ??= new Operations();
+    return request.operations.begin(identity, declaration, now);
+  }
+}
+
+const RESULTS: Readonly<Record<CallEnding, RepeatResult>> = {
+  // With a failure: an error answer.
+  answered: 'failed',
+  failed: 'failed',
+  timed_out: 'timed_out',
+  aborted: 'aborted',
+};
+
+/** Once per call: at an error head, or at the end. */
+function endAttempt(call: CallRecord, failure: AttemptFailure | undefined | 'ignored', now: number): void {
+  if (call.tried === undefined || call.attemptEnded) return;
+  call.attemptEnded = true;
+  call.scope?.request.operations?.end(call.tried, failure, now);
+}
+
+/** A repeat that the dependency sees as one: a reconnect takes the place of an attempt that it never saw. */
+function loadsAgain({ source, kind }: Attempt): boolean {
+  return source !== undefined && kind !== 'reconnect';
+}

@@ -1,0 +1,29 @@
+/** Writes on the span of a call which attempt it is, and of a repeat why it ran. Bounded words only. */
+import type { Attributes, Span } from '@opentelemetry/api';
+import type { Payer, RefusalReason } from '../core/terms.ts';
+import type { CallRecord } from '../records.ts';
+import { ATTR, ATTR_RESEND_COUNT } from './names.ts';
+
+/** Every library that declares its repeats has a limit of attempts per request, and nothing else to pay them from. */
+const PAID_BY: Payer = 'request_limit';
+const STOPPED_BY: RefusalReason = 'per_request_limit';
+
+/** `policyVersion` is told on repeats only. Nothing for a call that is not looked at as an attempt. */
+export function describeAttempt(span: Span, call: CallRecord, policyVersion: string): void {
+  const { tried } = call;
+  if (tried === undefined) return;
+  const attributes: Attributes = { [ATTR.attempt]: tried.ordinal, [ATTR.attemptKind]: tried.kind };
+  if (tried.triesBefore > 0) attributes[ATTR_RESEND_COUNT] = tried.triesBefore;
+  if (tried.source !== undefined) {
+    attributes[ATTR.attemptSource] = tried.source;
+    attributes[ATTR.attemptOwner] = tried.owner;
+    attributes[ATTR.policyVersion] = policyVersion;
+    if (tried.reason !== undefined) attributes[ATTR.attemptReason] = tried.reason;
+    if (tried.waitMs !== undefined) attributes[ATTR.attemptWait] = Math.round(tried.waitMs * 1000) / 1000;
+    if (tried.source === 'declared') {
+      attributes[ATTR.attemptPaidBy] = PAID_BY;
+      attributes[ATTR.attemptStop] = STOPPED_BY;
+    }
+  }
+  span.setAttributes(attributes);
+}

@@ -1,0 +1,91 @@
+import type { Attributes, Span } from '@opentelemetry/api';
+import { describe, expect, test } from 'vitest';
+import type { Attempt } from '../../src/core/operations.ts';
+import { CallRecord } from '../../src/records.ts';
+import { describeAttempt } from '../../src/telemetry/attempt-span.ts';
+import { createTestHooks } from '../support/hooks.ts';
+
+function described(tried: Attempt | undefined): Attributes {
+  const { series } = createTestHooks().recorder;
+  const call = new CallRecord(
+    { dependency: 'stock', workKind: 'http' },
+    undefined,
+    series.dependency('stock'),
+    undefined,
+    0,
+  );
+  call.tried = tried;
+  const attributes: Attributes = {};
+  const span = { setAttributes: (given: Attributes) => Object.assign(attributes, given) };
+  // Only the method that is used.
+  describeAttempt(span as unknown as Span, call, 'v7');
+  return attributes;
+}
+
+const ORIGINAL: Attempt = {
+  kind: 'original',
+  owner: 'none',
+  source: undefined,
+  ordinal: 1,
+  triesBefore: 0,
+  reason: undefined,
+  waitMs: undefined,
+  operation: undefined,
+};
+
+describe('S-15: why a repeat ran, on its span', () => {
+  test('nothing on a call that is not looked at as an attempt', () => {
+    expect(described(undefined)).toEqual({});
+  });
+
+  test('an original says so and no more', () => {
+    expect(described(ORIGINAL)).toEqual({
+      'time_budget.attempt.ordinal': 1,
+      'time_budget.attempt.kind': 'original',
+    });
+  });
+
+  test('S-16: a detected repeat; what paid for it is not known and left out', () => {
+    const repeat: Attempt = {
+      ...ORIGINAL,
+      kind: 'reexecute',
+      owner: 'unknown',
+      source: 'detected',
+      ordinal: 2,
+      triesBefore: 3,
+      reason: 'throttled',
+      waitMs: 12.34567,
+    };
+    expect(described(repeat)).toEqual({
+      'time_budget.attempt.ordinal': 2,
+      'time_budget.attempt.kind': 'reexecute',
+      'time_budget.attempt.source': 'detected',
+      'time_budget.attempt.owner': 'unknown',
+      'time_budget.attempt.reason': 'throttled',
+      'time_budget.attempt.wait_ms': 12.346,
+      'time_budget.policy_version': 'v7',
+      'http.request.resend_count': 3,
+    });
+  });
+
+  test('a declared repeat whose attempt before was not seen', () => {
+    const repeat: Attempt = {
+      ...ORIGINAL,
+      kind: 'resend',
+      owner: 'got',
+      source: 'declared',
+      ordinal: 2,
+      triesBefore: 1,
+    };
+    expect(described(repeat)).toEqual({
+      'time_budget.attempt.ordinal': 2,
+      'time_budget.attempt.kind': 'resend',
+      'time_budget.attempt.source': 'declared',
+      'time_budget.attempt.owner': 'got',
+      'time_budget.attempt.paid_by': 'request_limit',
+      'time_budget.attempt.stop_condition': 'per_request_limit',
+      'time_budget.policy_version': 'v7',
+      'http.request.resend_count': 1,
+    });
+  });
+});
