@@ -12,6 +12,7 @@ import { Socket } from 'node:net';
 import type { CallEnding } from '../src/call-recorder.ts';
 import type { CallRecord } from '../src/records.ts';
 import type { Adapter, Hooks } from './adapter.ts';
+import { beginHttpAttempt, enterResponse } from './attempt-marks.ts';
 import { endingOf, endingOfDiscard } from './call-ending.ts';
 import { activeSpanOf } from './call-span.ts';
 import { enterRequest, INSTANT_MS, isConnecting, watchConnect } from './connect-watch.ts';
@@ -110,6 +111,7 @@ class ClientWatch {
     const now = this.#hooks.now();
     const peer = this.#peerOf(request);
     const call = this.#hooks.calls.begin(peer.target, now, ownLimit(request));
+    beginHttpAttempt(this.#hooks, call, peer, request);
     const source = sourceOf(request);
     call.enter(source === 'custom' ? 'connect' : 'pool_wait', now);
     call.span = activeSpanOf(SPAN_SCOPE);
@@ -129,8 +131,7 @@ class ClientWatch {
   onHead({ request, response }: Message): void {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined) return;
-    const now = this.#hooks.now();
-    exchange.call.enter('response', now, this.#lag(now));
+    enterResponse(this.#hooks, exchange.call, response.statusCode ?? 0);
     // Never 'response' on the request: Node throws a body away only while nobody listens to that.
     makeRoom(response);
     response.prependListener('end', this.#onEnd);

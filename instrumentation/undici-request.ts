@@ -14,6 +14,8 @@ export interface UndiciRequest {
   readonly origin: string | URL;
   readonly headers: unknown;
   readonly body: unknown;
+  /** Bytes of a body whose length is known; null or absent where it is not. */
+  readonly contentLength?: number | null;
   readonly completed: boolean;
 }
 

@@ -15,6 +15,7 @@ import type { OutgoingHeader } from '../src/carriage.ts';
 import { HEADER_TIME_BUDGET } from '../src/core/wire-time-budget.ts';
 import type { CallRecord } from '../src/records.ts';
 import type { Adapter, Hooks, Undo } from './adapter.ts';
+import { beginUndiciAttempt, enterResponse } from './attempt-marks.ts';
 import { SendTimeValue } from './budget-header.ts';
 import { endingOf, endingOfDiscard } from './call-ending.ts';
 import { SpanFinder } from './call-span.ts';
@@ -160,6 +161,8 @@ class UndiciWatch {
       hasHead: false,
     };
     this.#exchanges.set(request, exchange);
+    // Before our headers are put, one of which says which attempt it is.
+    beginUndiciAttempt(this.#hooks, call, peer, request);
     this.#putHeaders(exchange, request.headers);
     this.#connects.add(exchange);
     this.#spans.expect(call, request);
@@ -185,9 +188,8 @@ class UndiciWatch {
   #onHead(request: UndiciRequest, status: number): void {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined || (status < 200 && status !== 101)) return;
-    const now = this.#hooks.now();
     exchange.hasHead = true;
-    exchange.call.enter('response', now, this.#lag(now));
+    enterResponse(this.#hooks, exchange.call, status);
   }
 
   #onTrailers(request: UndiciRequest): void {
