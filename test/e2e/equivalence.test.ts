@@ -43,11 +43,14 @@ async function run(variant: Variant, script: string): Promise<Run> {
   });
   try {
     const stage = await Stage.open(child);
-    const scenes = await stage.play(SCENES);
+    await stage.perform(SCENES);
+    const scenes = await stage.seen();
     const page = variant === 'plain' ? '' : await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     const otherLines = child.stdout
       .split('\n')
-      .filter((line) => !line.startsWith('ports ') && !scenes.has(line.slice(0, line.lastIndexOf(': '))))
+      .filter(
+        (line) => !/^(ports|listening on) /.test(line) && !scenes.has(line.slice(0, line.lastIndexOf(': '))),
+      )
       .filter((line) => ![...scenes.keys()].some((scene) => line.startsWith(`${scene}: `)));
     return { scenes, otherLines, stderr: comparable(child.stderr), budgets: stage.budgets, page };
   } finally {

@@ -73,9 +73,10 @@ export class Stage {
   readonly ports: Readonly<Record<string, number>>;
   /** Calls that carried a budget of ours. */
   budgets = 0;
+  readonly #outside = new Map<string, unknown>();
   readonly #afterwards = new Map<string, (() => Promise<unknown>)[]>();
 
-  private constructor(child: Child, ports: Readonly<Record<string, number>>) {
+  constructor(child: Child, ports: Readonly<Record<string, number>>) {
     this.child = child;
     this.ports = ports;
   }
@@ -96,17 +97,21 @@ export class Stage {
     this.#afterwards.set(scene, [...(this.#afterwards.get(scene) ?? []), look]);
   }
 
-  /** Plays one scene after the other. A step that does not come about is part of what is seen. */
-  async play(scenes: Readonly<Record<string, Play>>): Promise<Map<string, Seen>> {
-    const outside = new Map<string, unknown>();
+  /** Plays one scene after the other, under their names with `suffix`. What does not come about is seen too. */
+  async perform(scenes: Readonly<Record<string, Play>>, suffix = ''): Promise<void> {
     for (const [scene, run] of Object.entries(scenes)) {
-      outside.set(scene, await run(this, scene).catch((error: unknown) => `failed: ${String(error)}`));
+      const name = scene + suffix;
+      this.#outside.set(name, await run(this, name).catch((error: unknown) => `failed: ${String(error)}`));
     }
+  }
+
+  /** All that was seen, by scene, when everything is over. */
+  async seen(): Promise<Map<string, Seen>> {
     const seen = new Map<string, Seen>();
-    for (const scene of Object.keys(scenes)) {
+    for (const [scene, outside] of this.#outside) {
       const looks = this.#afterwards.get(scene) ?? [];
       const afterwards = await Promise.all(looks.map((look) => look()));
-      seen.set(scene, { outside: outside.get(scene), afterwards, inside: this.lines(scene) });
+      seen.set(scene, { outside, afterwards, inside: this.lines(scene) });
     }
     return seen;
   }

@@ -2,7 +2,7 @@
 const Real = Date;
 let offsetMs = Number(process.env.CLOCK_OFFSET_MS ?? 0);
 
-globalThis.Date = class Date extends Real {
+class ShiftedDate extends Real {
   constructor(...args) {
     if (args.length === 0) super(Real.now() + offsetMs);
     else super(...args);
@@ -11,7 +11,9 @@ globalThis.Date = class Date extends Real {
   static now() {
     return Real.now() + offsetMs;
   }
-};
+}
+Object.defineProperty(ShiftedDate, 'name', { value: 'Date' });
+globalThis.Date = ShiftedDate;
 globalThis.stepClock = (ms) => {
   offsetMs += ms;
 };

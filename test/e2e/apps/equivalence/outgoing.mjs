@@ -13,7 +13,9 @@ export async function runOutgoing(libraries, url) {
   hide(`:${closed}`, ':CLOSED');
   const say = (...words) => log(scene, ...words);
   const database = { host: '127.0.0.1', user: 'postgres', database: 'app', port: Number(port) };
-  const play = outgoingScenes[scene] ?? pgScenes[scene];
+  // The same scene may be played several times, with a number behind its name.
+  const name = scene.replace(/ #\d+$/, '');
+  const play = outgoingScenes[name] ?? pgScenes[name];
   try {
     await play({
       ...libraries,

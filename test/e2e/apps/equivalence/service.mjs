@@ -18,5 +18,6 @@ export async function start(libraries) {
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
     ports[name] = server.address().port;
   }
+  console.log(`listening on ${ports.incoming}`);
   console.log(`ports ${JSON.stringify(ports)}`);
 }
