@@ -15,6 +15,7 @@ const PHASE_INDEX: Readonly<Record<Phase, number>> = (() => {
 })();
 const EVENT_LOOP = PHASE_INDEX.event_loop;
 const POOL_WAIT = PHASE_INDEX.pool_wait;
+const BACKOFF = PHASE_INDEX.backoff;
 
 export function phaseIndex(phase: Phase): number {
   return PHASE_INDEX[phase];
@@ -136,8 +137,8 @@ export class Call {
   }
 
   /**
-   * Time the dependency itself took between two instants: without the wait for our own pool and our own busy
-   * loop. A call that has never said its phase has none.
+   * Time the dependency itself took between two instants: without the wait for our own pool, our own busy loop
+   * and the wait before a repeat. A call that has never said its phase has none.
    */
   servedMs(toAt: number, fromAt: number = this.startedAt): number {
     let ms = 0;
@@ -146,7 +147,7 @@ export class Call {
       const start = Math.max(this.#timeline[i + 1] ?? 0, fromAt);
       if (start >= until) continue;
       const phase = this.#timeline[i];
-      if (phase !== POOL_WAIT && phase !== EVENT_LOOP) ms += until - start;
+      if (phase !== POOL_WAIT && phase !== EVENT_LOOP && phase !== BACKOFF) ms += until - start;
       until = start;
     }
     return ms;

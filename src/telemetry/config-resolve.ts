@@ -1,4 +1,5 @@
 import { wrongValue } from './config-problem.ts';
+import { retryBudgetProblems, retryBudgetSettings } from './config-resolve-retry.ts';
 import {
   type ConfigOptions,
   DEFAULTS,
@@ -39,6 +40,7 @@ export function resolveSettings(layers: readonly Layer[]): Resolution {
     ...orderProblems(options, settings, label),
     ...capProblems(settings, label),
     ...matchProblems(settings, label),
+    ...retryBudgetProblems(options.retryBudgets ?? {}, label),
   ];
   return problems.length === 0 ? { settings, policyVersion: options.policyVersion } : { problems };
 }
@@ -98,6 +100,7 @@ function settingsOf(options: ConfigOptions): Settings {
         header: isOn(dependency.header),
       }),
     ),
+    retryBudgets: mapped(options.retryBudgets, retryBudgetSettings),
     callers: [...new Set(options.callers)],
     labels: { ...DEFAULTS.labels, ...defined(options.labels) },
     bucketsS: options.bucketsS,
@@ -143,7 +146,7 @@ function capProblems(settings: Settings, label: Label): string[] {
   const operations = [...Object.keys(settings.operations), ...settings.routes.map((each) => each.operation)];
   const counts: LabelCaps = {
     operations: new Set(operations).size,
-    dependencies: Object.keys(settings.dependencies).length,
+    dependencies: new Set(Object.keys({ ...settings.dependencies, ...settings.retryBudgets })).size,
     callers: settings.callers.length,
   };
   const names = ['operations', 'dependencies', 'callers'] as const;

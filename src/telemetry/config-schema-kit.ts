@@ -18,6 +18,8 @@ export interface SchemaKit {
   /** Duration in ms, fractions allowed. `zero` says whether 0 is a meaning of its own. */
   ms(meaning: string, zero: ZeroRule, fallback?: number): Schema;
   integer(meaning: string, least: number, most: number, fallback?: number): Schema;
+  /** Any number within bounds that are both allowed. */
+  number(meaning: string, least: number, most: number, fallback?: number): Schema;
   oneOf(meaning: string, words: readonly string[], fallback?: string): Schema;
   toggle(meaning: string, fallback?: 'on'): Schema;
   /** Text that a predicate accepts; `pattern` is the form of it that can stand in the published schema. */
@@ -66,6 +68,10 @@ export function makeKit(z: Zod4, spell: (key: string) => string): SchemaKit {
     integer(meaning, least, most, fallback) {
       const allowed = `a whole number from ${least} to ${most}`;
       return describe(z.int(allowed).gte(least, allowed).lte(most, allowed), meaning, allowed, fallback);
+    },
+    number(meaning, least, most, fallback) {
+      const allowed = `a number from ${least} to ${most}`;
+      return describe(z.number(allowed).gte(least, allowed).lte(most, allowed), meaning, allowed, fallback);
     },
     oneOf(meaning, words, fallback) {
       const allowed = words.join(', ').replace(/, ([^,]*)$/, ' or $1');

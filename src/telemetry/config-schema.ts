@@ -1,4 +1,5 @@
 import { makeKit, type Schema, type SchemaKit, type Zod4 } from './config-schema-kit.ts';
+import { retryBudgets } from './config-schema-retry.ts';
 import {
   DEFAULTS,
   ENTRY_ROLES,
@@ -15,7 +16,12 @@ import { parseTrust, TRUST_FORMS } from './trust.ts';
 /** The schema of the configuration, one function per group, so that a new group is one more line below. */
 
 /** Groups whose first level are free names, not keys. */
-export const NAMED_GROUPS: readonly string[] = ['operations', 'dependencies'];
+export const NAMED_GROUPS: readonly string[] = [
+  'operations',
+  'dependencies',
+  'retry_budgets',
+  'retryBudgets',
+];
 
 // Label values with a meaning of their own (core/terms.ts) would mix with a real name.
 const RESERVED = '(?!(?:other|unknown|none)$)';
@@ -28,6 +34,7 @@ const DEPENDENCY_NAME_FORM =
 const OPERATION = new RegExp(`^${RESERVED}(?!__proto__$)[!-~](?:[ -~]{0,126}[!-~])?$`);
 const OPERATION_FORM =
   'up to 128 printable ASCII characters, no blank at either end; not other, unknown or none';
+const VERSION_FORM = 'text (in quotes if it looks like a number) of up to 64 letters, digits and _ . + -';
 const VERSION = /^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$/;
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 
@@ -199,12 +206,17 @@ function settings(kit: SchemaKit): Record<string, Schema> {
     operations: operations(kit),
     routes: routes(kit),
     dependencies: dependencies(kit),
+    retry_budgets: retryBudgets(
+      kit,
+      { pattern: DEPENDENCY_NAME, form: DEPENDENCY_NAME_FORM },
+      { pattern: VERSION, form: VERSION_FORM },
+    ),
     callers: callers(kit),
     labels: labels(kit),
     buckets_s: buckets(kit),
     policy_version: kit.text(
       'Name of this policy, shown in policy_info. Unset: a short hash of the effective settings.',
-      'text (in quotes if it looks like a number) of up to 64 letters, digits and _ . + -',
+      VERSION_FORM,
       { pattern: VERSION },
     ),
   };

@@ -4,6 +4,10 @@
  * otherwise.
  */
 
+import type { RetryBudgetOptions } from '../core/create-retry-budget.ts';
+import type { LowSuccessFloor } from '../core/retry-budget.ts';
+import type { EmptyBehaviour, RetryBudgetModel, RetryBudgetUnit } from '../core/terms.ts';
+
 /** What the product may do. Each mode includes the one before. */
 export const MODES = ['observe', 'propagate', 'enforce'] as const;
 export type Mode = (typeof MODES)[number];
@@ -66,6 +70,7 @@ export interface ConfigOptions {
   readonly operations?: Readonly<Record<string, OperationOptions>> | undefined;
   readonly routes?: readonly RouteOptions[] | undefined;
   readonly dependencies?: Readonly<Record<string, DependencyOptions>> | undefined;
+  readonly retryBudgets?: Readonly<Record<string, RetryBudgetDefinition>> | undefined;
   readonly callers?: readonly string[] | undefined;
   readonly labels?: Partial<LabelCaps> | undefined;
   readonly bucketsS?: readonly number[] | undefined;
@@ -95,6 +100,34 @@ export interface DependencyOptions {
   readonly typicalMs?: number | undefined;
   readonly headers?: readonly ForeignHeader[] | undefined;
   readonly header?: Switch | undefined;
+}
+
+/** One retry budget as it is given; which keys are allowed and which are needed depends on the model. */
+export interface RetryBudgetDefinition {
+  readonly dependencies?: readonly string[] | undefined;
+  readonly model: RetryBudgetModel;
+  readonly ratio?: number | undefined;
+  readonly reservePerSecond?: number | undefined;
+  readonly ttlMs?: number | undefined;
+  readonly feed?: 'original' | 'success' | undefined;
+  readonly maxTokens?: number | undefined;
+  readonly tokenRatio?: number | undefined;
+  readonly percent?: number | undefined;
+  readonly minimum?: number | undefined;
+  readonly capacity?: number | undefined;
+  readonly successAmount?: number | undefined;
+  readonly attemptCost?: number | undefined;
+  readonly unit?: Exclude<RetryBudgetUnit, 'concurrent_attempts'> | undefined;
+  readonly floor?: LowSuccessFloor | undefined;
+  readonly onEmpty?: EmptyBehaviour | undefined;
+  readonly policyVersion?: string | undefined;
+}
+
+/** A retry budget and the dependencies whose repeats it pays for. */
+export interface RetryBudgetSettings {
+  readonly name: string;
+  readonly dependencies: readonly string[];
+  readonly options: RetryBudgetOptions;
 }
 
 /** How many distinct values a label may have; one more, `other`, takes the rest. */
@@ -151,6 +184,7 @@ export interface Settings {
   readonly operations: Readonly<Record<string, OperationSettings>>;
   readonly routes: readonly RouteOptions[];
   readonly dependencies: Readonly<Record<string, DependencySettings>>;
+  readonly retryBudgets: Readonly<Record<string, RetryBudgetSettings>>;
   /** Empty = learn from trusted senders, up to `labels.callers`. */
   readonly callers: readonly string[];
   readonly labels: LabelCaps;

@@ -58,6 +58,27 @@ const FULL: Full<ConfigOptions> = {
       header: false,
     },
   },
+  retryBudgets: {
+    bucket: {
+      dependencies: ['star'],
+      model: 'token_bucket',
+      ratio: 0.2,
+      reservePerSecond: 1,
+      ttlMs: 10_000,
+      feed: 'success',
+      maxTokens: 10,
+      tokenRatio: 0.1,
+      percent: 20,
+      minimum: 3,
+      capacity: 500,
+      successAmount: 1,
+      attemptCost: 10,
+      unit: 'requests',
+      floor: { attempts: 1, everyMs: 10_000 },
+      onEmpty: 'degrade',
+      policyVersion: 'r1',
+    },
+  },
   callers: ['c'],
   labels: { operations: 5, dependencies: 6, callers: 7 },
   bucketsS: [1, 2],
@@ -68,7 +89,8 @@ function sampleKeys(value: unknown, prefix = '', named = false): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, child]) => {
     const path = `${prefix}${named ? '*' : key}`;
-    const names = Array.isArray(child) || (prefix === '' && ['operations', 'dependencies'].includes(key));
+    const names =
+      Array.isArray(child) || (prefix === '' && ['operations', 'dependencies', 'retryBudgets'].includes(key));
     return [...(named ? [] : [path]), ...sampleKeys(child, `${path}.`, names)];
   });
 }
@@ -77,7 +99,7 @@ describe('the schema', () => {
   test('the options have the keys of the interface, the file the same in snake_case and `version`', () => {
     const options = schemaKeys(JSON.parse(JSON.stringify(z.toJSONSchema(optionsSchema(z), { io: 'input' }))));
     const withoutScalars = sampleKeys(FULL).filter(
-      (key) => !/^(callers|bucketsS|propagation\.hosts)\.|match\.|headers\./.test(key),
+      (key) => !/^(callers|bucketsS|propagation\.hosts)\.|match\.|headers\.|\.dependencies\./.test(key),
     );
     expect(withoutScalars.sort()).toEqual(options.toSorted());
     const file = schemaKeys(publishedSchema());
@@ -88,7 +110,8 @@ describe('the schema', () => {
   });
 
   test('a sample with every key is taken over', () => {
-    const config = defaultConfig(FULL);
+    // No model of a retry budget takes all its keys.
+    const config = defaultConfig({ ...FULL, retryBudgets: {} });
     expect(config).toMatchObject({
       mode: 'propagate',
       entry: { mode: 'enforce', role: 'edge', trust: ['private'], defaultMs: 2, ceilingMs: 3, floorMs: 1 },
