@@ -87,6 +87,7 @@ function numberCollector(family: Family<NumberCell>, temporality: AggregationTem
   const isDelta = temporality === AggregationTemporality.DELTA;
   const told = new Map<NumberCell, number>();
   return (interval) => {
+    family.refresh?.();
     const startTime = isDelta ? interval.collectedAt : interval.startedAt;
     const point = (cell: NumberCell, value: number): DataPoint<number> => ({
       startTime,

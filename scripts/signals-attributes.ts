@@ -48,11 +48,15 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
   postCancel: { on: 'call', text: 'Time worked after the request was cancelled or its deadline had passed.' },
   resetViolation: { on: 'call', text: 'The call or its peer was given more than was left.' },
   refusalReason: { on: 'call', text: 'Why it would not have been made; `observe` makes it all the same.' },
+  needed: {
+    on: 'server',
+    text: 'On the event of a refused repeat: its backoff, its expected duration and the reserve.',
+  },
   attempt: {
     on: 'both',
     text: 'Ordinal of this attempt; 1 = original. On the server, of the arrival, and only for a repeat.',
   },
-  attemptKind: { on: 'call', text: 'What kind of attempt it is: see docs/attempts.md.' },
+  attemptKind: { on: 'call', text: 'What kind of attempt it is: see docs/retries.md.' },
   attemptSource: { on: 'call', text: '`detected` or `declared`; only for repeats, as the six below.' },
   attemptOwner: { on: 'call', text: 'Who repeats; `unknown` where it was detected only.' },
   attemptReason: {

@@ -76,6 +76,7 @@ export class CallRecorder {
     if (call.refusal !== undefined) families.refused.cell(call.dependency, 'first', call.refusal).add(1);
     if (ownTimeoutMs !== undefined) this.granted(call, ownTimeoutMs, now);
     call.series.executing.add(1);
+    this.#recorder.retries.begin(call, now);
     if (request === undefined || call.detached) return call;
     if (request.endedAt === undefined) {
       if (request.operation !== undefined) this.#recorder.admit(request, now);
@@ -99,6 +100,7 @@ export class CallRecorder {
   /** The call really goes out now. Whole milliseconds to hand down, or undefined where there is no budget. */
   dispatch(call: CallRecord, now: number): number | undefined {
     call.dispatchedAt = now;
+    this.#recorder.retries.sent(call, now);
     if (call.deadlineAt === Infinity) return undefined;
     const usableMs = Math.min(
       call.deadlineAt - now - call.reserveMs,
@@ -128,6 +130,7 @@ export class CallRecorder {
       if (phase !== undefined) families.expiries.cell(call.dependency, phase).add(1);
     }
     this.attempts.end(call, ending, now);
+    this.#recorder.retries.end(call, ending, now);
     this.#recordDurations(call, now);
     if (request !== undefined) this.#recordLateWork(call, request, ending, now);
     this.#learn(call, ending, now);

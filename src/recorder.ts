@@ -11,6 +11,7 @@ import { type Headers, readBudget } from './core/received.ts';
 import { type CancelSource, NO_DEPENDENCY, UNKNOWN } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
 import { BudgetError, RequestRecord } from './records.ts';
+import { RetryRecorder } from './retry-recorder.ts';
 import { abortSignals, releaseSignal } from './scope-signal.ts';
 import type { Config } from './telemetry/config-settings.ts';
 import { createFamilies, type Families, type HistogramCell } from './telemetry/metrics.ts';
@@ -45,6 +46,7 @@ export class Recorder {
   readonly clock: Clock;
   readonly calls: CallRecorder;
   readonly typical: TypicalDurations;
+  readonly retries: RetryRecorder;
   /** Some operation has an entry policy of its own, so what arrived is kept until the operation is known. */
   readonly #operationsDiffer: boolean;
 
@@ -61,6 +63,7 @@ export class Recorder {
       { operation: operations, dependency: dependencies, caller: callers },
       config.callers,
     );
+    this.retries = new RetryRecorder(this);
     families.policyInfo.cell(config.policyVersion).value = 1;
     for (const settings of Object.values(config.dependencies)) {
       const name = this.series.dependencies.fold(settings.name);
@@ -172,6 +175,7 @@ export class Recorder {
     const givenUp = record.handlerEndedAt === undefined && isGivenUp(ending);
     if (givenUp) record.cancel('local_timeout', now);
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
+    if (record.repeats !== undefined) this.retries.release(record, now);
     record.close(now, this.clock.idleMs(), outcome);
     const series = record.series;
     const operation = record.operation ?? UNMATCHED;

@@ -5,6 +5,8 @@ import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
 import type { CancelSource, ExpiryCause } from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
+import type { LiveRetryBudget } from './live-retry-budget.ts';
+import type { PendingRepeat } from './retry-recorder.ts';
 import type { DependencySettings } from './telemetry/config-settings.ts';
 import type { DependencySeries, WhoSeries } from './telemetry/series.ts';
 
@@ -54,6 +56,8 @@ export class RequestRecord extends TimeBudget implements Scope {
   trusted = false;
   /** When a call of the request was last answered: tells the loser of a race. */
   lastAnswerAt: number | undefined;
+  /** Repeats of its calls that were let through and have not been made yet. */
+  repeats: PendingRepeat[] | undefined;
   /** Calls that ended before the operation was known. */
   early: CallRecord[] | undefined;
 
@@ -84,6 +88,12 @@ export class CallRecord extends Call {
   mayStillRun = false;
   /** A COMMIT was sent and its answer never came. */
   commitUnknown = false;
+  /** The retry budget of its dependency. */
+  retryBudget: LiveRetryBudget | undefined;
+  /** What was withdrawn for this repeat, 0 for an original; undefined until it is sent. */
+  repeatPaid: number | undefined;
+  /** An original, which feeds the retry budget. */
+  paysIn = false;
 
   constructor(
     target: CallTarget,

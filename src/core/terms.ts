@@ -194,6 +194,9 @@ export type RetryBudgetFeed = (typeof RETRY_BUDGET_FEEDS)[number];
 export const DEPOSIT_SOURCES = ['original', 'success', 'refund'] as const;
 export type DepositSource = (typeof DEPOSIT_SOURCES)[number];
 
+/** What a retry budget said to a withdrawal. `refused` = it was empty, and nothing else. */
+export const WITHDRAWAL_RESULTS = ['granted', 'refused'] as const;
+
 /** What becomes of an operation whose repeat the retry budget cannot pay for. */
 export const EMPTY_BEHAVIOURS = ['original_error', 'managed_background', 'degrade'] as const;
 export type EmptyBehaviour = (typeof EMPTY_BEHAVIOURS)[number];

@@ -51,6 +51,7 @@ function attachNumbers(family: Family<NumberCell>, meter: Meter): () => void {
       ? meter.createObservableGauge(name, { unit, description })
       : meter.createObservableCounter(name, { unit, description });
   const observe = (result: ObservableResult): void => {
+    family.refresh?.();
     for (const cell of family.cells) result.observe(cell.value, cell.attributes);
   };
   instrument.addCallback(observe);

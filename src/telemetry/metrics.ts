@@ -72,6 +72,8 @@ export class Family<Cell extends NumberCell | HistogramCell> {
   readonly #tree: Tree<Cell> = new Map();
   readonly #depth: number;
   #onCell: ((cell: Cell) => void) | undefined;
+  /** Called by whoever collects, before it reads: for values that change with time and not at an event. */
+  refresh: (() => void) | undefined;
 
   constructor(definition: MetricDefinition, create: (attributes: Attributes) => Cell) {
     this.definition = definition;

@@ -12,6 +12,8 @@ import {
   BINDING_TERMS,
   BUDGET_SOURCES,
   CANCEL_SOURCES,
+  DEPOSIT_SOURCES,
+  EMPTY_BEHAVIOURS,
   EXPIRY_CAUSES,
   HEADER_FAULTS,
   OUTCOMES,
@@ -20,8 +22,11 @@ import {
   PRIORITIES,
   REFUSAL_REASONS,
   REPEAT_RESULTS,
+  RETRY_BUDGET_FEEDS,
+  RETRY_BUDGET_UNITS,
   VERDICTS,
   VIOLATIONS,
+  WITHDRAWAL_RESULTS,
   WORK_KINDS,
 } from '../core/terms.ts';
 
@@ -57,6 +62,11 @@ export const CLOSED_LABELS = {
   header_fault: HEADER_FAULTS,
   header_format: BUDGET_SOURCES,
   folded_label: OPEN_LABELS,
+  withdrawal_result: WITHDRAWAL_RESULTS,
+  deposit_source: DEPOSIT_SOURCES,
+  budget_unit: RETRY_BUDGET_UNITS,
+  budget_feed: RETRY_BUDGET_FEEDS,
+  on_empty: EMPTY_BEHAVIOURS,
 } as const;
 export type ClosedLabel = keyof typeof CLOSED_LABELS;
 
@@ -73,6 +83,10 @@ const LABEL_KEYS: Partial<Record<ClosedLabel | OpenLabel, string>> = {
   header_fault: 'reason',
   header_format: 'format',
   folded_label: 'label',
+  withdrawal_result: 'result',
+  deposit_source: 'source',
+  budget_unit: 'unit',
+  budget_feed: 'feed',
 };
 export type LabelName = ClosedLabel | OpenLabel | 'policy_version' | 'pool';
 
@@ -303,6 +317,54 @@ export const METRICS = {
   reserve: gauge('time_budget.reserve.seconds', 's', ['dependency'], 'Reserve in force.'),
   dependencyCap: gauge('time_budget.dependency_cap.seconds', 's', ['dependency'], 'Cap in force.'),
   policyInfo: gauge('time_budget.policy_info', '{policy}', ['policy_version'], 'Always 1.'),
+  retryBalance: gauge(
+    'retry_budget.balance',
+    '{unit}',
+    ['dependency'],
+    'Most that could be withdrawn now, in the unit of the budget; a shared budget stands under its own name.',
+  ),
+  retryCapacity: gauge(
+    'retry_budget.capacity',
+    '{unit}',
+    ['dependency'],
+    'What the balance would be had nothing been withdrawn.',
+  ),
+  retryFloor: gauge(
+    'retry_budget.floor',
+    '{unit}',
+    ['dependency'],
+    'What is there without any original, success or attempt in flight.',
+  ),
+  retryLowSuccess: gauge(
+    'retry_budget.low_success',
+    '{budget}',
+    ['dependency'],
+    '1 while a budget fed by successes gets too few of them to pay for one attempt, so that its floor pays.',
+  ),
+  retryBudgetInfo: gauge(
+    'retry_budget.info',
+    '{budget}',
+    ['dependency', 'budget_unit', 'budget_feed', 'on_empty'],
+    'Always 1.',
+  ),
+  retryWithdrawals: counter(
+    'retry_budget.withdrawals',
+    '{withdrawal}',
+    ['dependency', 'withdrawal_result'],
+    'Repeats that asked the budget; refused = it was empty, and nothing else. In observe they are made all the same.',
+  ),
+  retryDeposits: counter(
+    'retry_budget.deposits',
+    '{deposit}',
+    ['dependency', 'deposit_source'],
+    'Deposits by what they came from; refund = a repeat that was paid for was not made, or earned its cost back.',
+  ),
+  retryExhausted: counter(
+    'retry_budget.exhausted.seconds',
+    's',
+    ['dependency'],
+    'Time in which the budget could not pay for one usual attempt.',
+  ),
   poolWait: histogram(
     'db.client.connection.wait_time',
     's',
@@ -369,6 +431,7 @@ export const ATTR = {
   postCancel: 'time_budget.post_cancel_ms',
   resetViolation: 'time_budget.reset_violation',
   refusalReason: 'time_budget.refusal.reason',
+  needed: 'time_budget.needed_ms',
   attempt: 'time_budget.attempt.ordinal',
   attemptKind: 'time_budget.attempt.kind',
   attemptSource: 'time_budget.attempt.source',

@@ -8,6 +8,8 @@ import { InFlightPercentBudget } from '../../src/core/retry-budget-envoy.ts';
 import { GrpcThrottlingBudget } from '../../src/core/retry-budget-grpc.ts';
 import { AWS_QUOTA, FixedQuotaBudget } from '../../src/core/retry-budget-quota.ts';
 import { TokenBucketBudget } from '../../src/core/retry-budget-token-bucket.ts';
+import { LiveRetryBudget } from '../../src/live-retry-budget.ts';
+import { createFamilies } from '../../src/telemetry/metrics.ts';
 import { spread } from './statistics.ts';
 
 const OPERATIONS = 1_000_000;
@@ -95,9 +97,18 @@ class SamplingCounter implements Counter {
   }
 }
 
+/** As a service has it: with its metrics. */
+function liveBudget(): LiveRetryBudget {
+  const options = { model: 'token_bucket', ratio: 0.2, reservePerSecond: 10, ttlMs: 10_000 } as const;
+  const budget = new LiveRetryBudget('stock', ['stock'], options);
+  budget.connect(createFamilies(), 'stock');
+  return budget;
+}
+
 const floor = { attempts: 5, everyMs: 10_000 };
 const COUNTERS: Readonly<Record<string, () => Counter>> = {
   'token bucket': () => new TokenBucketBudget({ ratio: 0.2, reservePerSecond: 10, ttlMs: 10_000 }),
+  'token bucket, live': liveBudget,
   'gRPC throttling': () => new GrpcThrottlingBudget({ maxTokens: 10, tokenRatio: 0.1, floor }),
   'percent in flight': () => new InFlightPercentBudget({ percent: 20, minimum: 3 }),
   'fixed quota': () => new FixedQuotaBudget({ ...AWS_QUOTA, floor }),

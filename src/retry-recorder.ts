@@ -1,0 +1,241 @@
+/**
+ * The retry budgets of this process, fed by the calls that are seen anyway, and the repeats that were let through
+ * and have not been made yet. Which budget a call belongs to is asked by the name of its dependency.
+ */
+import type { CallEnding } from './call-recorder.ts';
+import { Call, type CallTarget } from './core/call.ts';
+import { MAX_COST } from './core/retry-budget.ts';
+import { NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
+import { LiveRetryBudget } from './live-retry-budget.ts';
+import type { Recorder } from './recorder.ts';
+import type { CallRecord, RequestRecord, Scope } from './records.ts';
+
+/** A repeat that was let through. Its call takes it up; what is left at the end of the request was given up. */
+export interface PendingRepeat {
+  readonly dependency: string;
+  readonly budget: LiveRetryBudget | undefined;
+  /** What was withdrawn for it; 0 where nothing was. */
+  readonly paid: number;
+  /** When its backoff is over. */
+  readonly dueAt: number;
+  /** The wait before it, as a term of the request's ledger. */
+  readonly wait: Call | undefined;
+}
+
+/** Repeats of work outside a request that are waited for; the oldest is taken for given up. */
+const MAX_OUTSIDE = 1_000;
+/** Longest delay of a repeat behind its backoff; later it is taken for given up. Only outside a request. */
+const GIVEN_UP_MS = 60_000;
+
+const early: LiveRetryBudget[] = [];
+
+/** Kept for the recorder that is started later. */
+export function addEarly(budget: LiveRetryBudget): void {
+  early.push(budget);
+}
+
+export function earlyBudget(name: string): LiveRetryBudget | undefined {
+  return early.find((budget) => budget.name === name);
+}
+
+export class RetryRecorder {
+  readonly #recorder: Recorder;
+  readonly #byName = new Map<string, LiveRetryBudget>();
+  readonly #byDependency = new Map<string, LiveRetryBudget>();
+  readonly #outside: PendingRepeat[] = [];
+  readonly #prepared = new Set<string>();
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+    for (const { name, dependencies, options } of Object.values(recorder.config.retryBudgets)) {
+      this.add(new LiveRetryBudget(name, dependencies, options));
+    }
+    for (const budget of early.splice(0)) this.add(budget);
+  }
+
+  get(name: string): LiveRetryBudget | undefined {
+    return this.#byName.get(name);
+  }
+
+  of(dependency: string): LiveRetryBudget | undefined {
+    return this.#byDependency.get(dependency);
+  }
+
+  /** The budget that holds: the first of its name stays. A dependency keeps the budget that it has. */
+  add(budget: LiveRetryBudget): LiveRetryBudget {
+    const known = this.#byName.get(budget.name);
+    if (known !== undefined) return known;
+    const { series, families } = this.#recorder;
+    if (this.#byName.size === 0) this.#refreshAtCollection();
+    this.#byName.set(budget.name, budget);
+    budget.connect(families, series.dependencies.fold(budget.name));
+    for (const dependency of budget.dependencies) {
+      this.prepare(dependency);
+      if (!this.#byDependency.has(dependency)) this.#byDependency.set(dependency, budget);
+    }
+    return budget;
+  }
+
+  /** Makes the series of refused repeats at 0, before there is one. */
+  prepare(dependency: string): void {
+    if (this.#prepared.has(dependency)) return;
+    const { series, families } = this.#recorder;
+    const label = series.dependencies.fold(dependency);
+    this.#prepared.add(dependency);
+    for (const reason of REFUSAL_REASONS) families.refused.cell(label, 'repeat', reason);
+  }
+
+  /** A call was made: it is in flight, and the wait before it is over. */
+  begin(call: CallRecord, now: number): void {
+    const request = call.scope?.request;
+    if (request?.repeats !== undefined) {
+      const pending = request.repeats.find(({ dependency }) => dependency === call.dependency);
+      if (pending !== undefined) this.endWait(pending, request, now);
+    }
+    call.retryBudget = this.#byDependency.get(call.dependency);
+    call.retryBudget?.begin(now);
+  }
+
+  /** It is really sent: an original pays in, a repeat was paid for when it was let through. Only once. */
+  sent(call: CallRecord, now: number): void {
+    if (call.repeatPaid !== undefined) return;
+    const pending = this.#take(call, now);
+    call.repeatPaid = pending?.paid ?? 0;
+    const budget = call.retryBudget;
+    call.paysIn = pending === undefined && call.attempt === 1;
+    if (budget === undefined || !call.paysIn || budget.feed !== 'original') return;
+    // What an attempt took is known when it has ended.
+    if (budget.unit !== 'time') budget.deposit(now, 'original');
+  }
+
+  end(call: CallRecord, ending: CallEnding, now: number): void {
+    // Refused connections are never sent, and a statement is not told of: they count when they end.
+    if (call.teaches) this.sent(call, now);
+    const budget = call.retryBudget;
+    if (budget === undefined) return;
+    const paid = call.repeatPaid ?? 0;
+    budget.end(now, paid);
+    if (call.repeatPaid === undefined) return;
+    const tookMs = Math.min(MAX_COST, Math.max(0, now - call.startedAt));
+    const cost = budget.unit === 'time' ? tookMs : undefined;
+    if (call.paysIn && cost !== undefined && budget.feed === 'original')
+      budget.deposit(now, 'original', cost);
+    if (budget.feed !== 'success' || ending !== 'answered' || isErrorAnswer(call.status)) return;
+    // The quota of the AWS SDKs: a repeat that succeeds earns its cost back, and nothing else.
+    if (budget.model === 'fixed_quota' && paid > 0) budget.deposit(now, 'refund', paid);
+    else budget.deposit(now, 'success', cost);
+  }
+
+  /** A repeat was let through. */
+  expect(
+    scope: Scope | undefined,
+    target: CallTarget,
+    paid: number,
+    backoffMs: number,
+    now: number,
+  ): PendingRepeat {
+    const request = scope?.request;
+    const dueAt = now + backoffMs;
+    const budget = this.#byDependency.get(target.dependency);
+    const isOpen = scope !== undefined && !scope.detached && request?.endedAt === undefined;
+    const wait = isOpen && backoffMs > 0 ? this.beginWait(scope, target, now) : undefined;
+    const pending: PendingRepeat = { dependency: target.dependency, budget, paid, dueAt, wait };
+    if (request === undefined || request.endedAt !== undefined) this.#expectOutside(pending, now);
+    else if (request.repeats === undefined) request.repeats = [pending];
+    else request.repeats.push(pending);
+    return pending;
+  }
+
+  /** It will not be made after all. False where its call has taken it up already. */
+  giveUp(pending: PendingRepeat, scope: Scope | undefined, now: number): boolean {
+    const request = scope?.request;
+    const list = request?.repeats ?? [];
+    if (!remove(list, pending) && !remove(this.#outside, pending)) return false;
+    if (request !== undefined) this.endWait(pending, request, now);
+    this.#refund(pending, now);
+    return true;
+  }
+
+  /** The request is about to end: what it waits for will not be made any more. */
+  release(request: RequestRecord, now: number): void {
+    for (const pending of request.repeats ?? []) {
+      this.endWait(pending, request, now);
+      this.#refund(pending, now);
+    }
+    request.repeats = undefined;
+  }
+
+  /** A wait that is a term of the ledger. */
+  beginWait(scope: Scope, target: CallTarget, now: number): Call {
+    const wait = new Call(target, now, scope.deadlineAt, false);
+    scope.request.begin(wait, now, this.#recorder.clock.idleMs());
+    wait.enter('backoff', now);
+    return wait;
+  }
+
+  /** What came after it was due was no wait any more. */
+  endWait({ wait, dueAt }: Pick<PendingRepeat, 'wait' | 'dueAt'>, request: RequestRecord, now: number): void {
+    const endedAt = Math.min(now, dueAt);
+    if (wait?.end(endedAt) !== true) return;
+    request.end(now, this.#recorder.clock.idleMs());
+    if (wait.dependency === NO_DEPENDENCY) return;
+    const { callPhase } = this.#recorder.families;
+    callPhase.cell(wait.dependency, 'backoff').recordMs(endedAt - wait.startedAt);
+  }
+
+  #take(call: CallRecord, now: number): PendingRepeat | undefined {
+    const request = call.scope?.request;
+    const list = request === undefined || request.endedAt !== undefined ? this.#outside : request.repeats;
+    if (list === undefined || list.length === 0) return undefined;
+    if (list === this.#outside) this.#sweep(now);
+    const index = list.findIndex(({ dependency }) => dependency === call.dependency);
+    return index < 0 ? undefined : list.splice(index, 1)[0];
+  }
+
+  #expectOutside(pending: PendingRepeat, now: number): void {
+    this.#sweep(now);
+    if (this.#outside.length >= MAX_OUTSIDE) {
+      const oldest = this.#outside.shift();
+      if (oldest !== undefined) this.#refund(oldest, now);
+    }
+    this.#outside.push(pending);
+  }
+
+  #sweep(now: number): void {
+    for (let oldest = this.#outside[0]; oldest !== undefined; oldest = this.#outside[0]) {
+      if (now < oldest.dueAt + GIVEN_UP_MS) return;
+      this.#outside.shift();
+      this.#refund(oldest, now);
+    }
+  }
+
+  #refund({ budget, paid }: PendingRepeat, now: number): void {
+    if (paid > 0) budget?.deposit(now, 'refund', paid);
+  }
+
+  #refreshAtCollection(): void {
+    const { families, clock } = this.#recorder;
+    const refresh = () => {
+      const now = clock.now();
+      for (const budget of this.#byName.values()) budget.refresh(now);
+    };
+    for (const family of [
+      families.retryBalance,
+      families.retryCapacity,
+      families.retryLowSuccess,
+      families.retryExhausted,
+    ]) {
+      family.refresh = refresh;
+    }
+  }
+}
+
+function isErrorAnswer(status: number | undefined): boolean {
+  return status !== undefined && (status >= 500 || status === 429 || status === 408);
+}
+
+function remove(list: PendingRepeat[], pending: PendingRepeat): boolean {
+  const index = list.indexOf(pending);
+  if (index >= 0) list.splice(index, 1);
+  return index >= 0;
+}
