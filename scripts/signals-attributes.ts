@@ -56,7 +56,7 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     on: 'both',
     text: 'Ordinal of this attempt; 1 = original. On the server, of the arrival, and only for a repeat.',
   },
-  attemptKind: { on: 'call', text: 'What kind of attempt it is: see docs/retries.md.' },
+  attemptKind: { on: 'call', text: 'What kind of attempt it is: see docs/attempts.md.' },
   attemptSource: { on: 'call', text: '`detected` or `declared`; only for repeats, as the six below.' },
   attemptOwner: { on: 'call', text: 'Who repeats; `unknown` where it was detected only.' },
   attemptReason: {
