@@ -8,6 +8,12 @@ import { ATTR, ATTR_RESEND_COUNT } from './names.ts';
 const PAID_BY: Payer = 'request_limit';
 const STOPPED_BY: RefusalReason = 'per_request_limit';
 
+/** A repeat that the guard has let through on a token of a retry budget. */
+const BUDGETED = { paidBy: 'retry_budget', stoppedBy: 'retry_budget_empty' } as const satisfies {
+  paidBy: Payer;
+  stoppedBy: RefusalReason;
+};
+
 /** `policyVersion` is told on repeats only. Nothing for a call that is not looked at as an attempt. */
 export function describeAttempt(span: Span, call: CallRecord, policyVersion: string): void {
   const { tried } = call;
@@ -20,7 +26,11 @@ export function describeAttempt(span: Span, call: CallRecord, policyVersion: str
     attributes[ATTR.policyVersion] = policyVersion;
     if (tried.reason !== undefined) attributes[ATTR.attemptReason] = tried.reason;
     if (tried.waitMs !== undefined) attributes[ATTR.attemptWait] = Math.round(tried.waitMs * 1000) / 1000;
-    if (tried.source === 'declared') {
+    if (call.repeatPaid !== undefined && call.repeatPaid > 0) {
+      const { paidBy, stoppedBy } = BUDGETED;
+      attributes[ATTR.attemptPaidBy] = paidBy;
+      attributes[ATTR.attemptStop] = stoppedBy;
+    } else if (tried.source === 'declared') {
       attributes[ATTR.attemptPaidBy] = PAID_BY;
       attributes[ATTR.attemptStop] = STOPPED_BY;
     }

@@ -5,7 +5,7 @@ import { CallRecord } from '../../src/records.ts';
 import { describeAttempt } from '../../src/telemetry/attempt-span.ts';
 import { createTestHooks } from '../support/hooks.ts';
 
-function described(tried: Attempt | undefined): Attributes {
+function described(tried: Attempt | undefined, repeatPaid?: number): Attributes {
   const { series } = createTestHooks().recorder;
   const call = new CallRecord(
     { dependency: 'stock', workKind: 'http' },
@@ -15,6 +15,7 @@ function described(tried: Attempt | undefined): Attributes {
     0,
   );
   call.tried = tried;
+  call.repeatPaid = repeatPaid;
   const attributes: Attributes = {};
   const span = { setAttributes: (given: Attributes) => Object.assign(attributes, given) };
   // Only the method that is used.
@@ -87,5 +88,20 @@ describe('S-15: why a repeat ran, on its span', () => {
       'time_budget.policy_version': 'v7',
       'http.request.resend_count': 1,
     });
+  });
+
+  test('what the guard took from a retry budget paid for it; 0 was taken where there is none', () => {
+    const repeat: Attempt = {
+      ...ORIGINAL,
+      kind: 'reexecute',
+      owner: 'unknown',
+      source: 'detected',
+      ordinal: 2,
+    };
+    expect(described(repeat, 1)).toMatchObject({
+      'time_budget.attempt.paid_by': 'retry_budget',
+      'time_budget.attempt.stop_condition': 'retry_budget_empty',
+    });
+    expect(described(repeat, 0)).not.toHaveProperty(['time_budget.attempt.paid_by']);
   });
 });
