@@ -16,22 +16,33 @@ const HEADER_CONTENT_LENGTH = 'content-length';
 /** How to read a header of a request, by its name in lower case. */
 type HeaderReader = (name: string) => unknown;
 
-/** Before its headers are put, one of which says which attempt it is. */
+/**
+ * Before its headers are put, one of which says which attempt it is. Does not throw: the call goes on to be recorded
+ * whatever its request or its handler is like.
+ */
 export function beginHttpAttempt(hooks: Hooks, call: CallRecord, peer: Peer, request: ClientRequest): void {
-  const { attempts } = hooks.calls;
-  const { method, path } = request;
-  const header = (name: string) => request.getHeader(name);
-  const announced = attempts.takeAnnounced(call, addressKey(request), method, path);
-  const identity = identityOf(peer.target.origin, method, path, header, undefined);
-  attempts.begin(call, identity, announced ?? declarationOf(header));
+  try {
+    const { attempts } = hooks.calls;
+    const { method, path } = request;
+    const header = (name: string) => request.getHeader(name);
+    const announced = attempts.takeAnnounced(call, addressKey(request), method, path);
+    const identity = identityOf(peer.target.origin, method, path, header, undefined);
+    attempts.begin(call, identity, announced ?? declarationOf(header));
+  } catch (error) {
+    hooks.report(error);
+  }
 }
 
 /** As beginHttpAttempt. */
 export function beginUndiciAttempt(hooks: Hooks, call: CallRecord, peer: Peer, request: UndiciRequest): void {
-  const header = undiciHeaders(request.headers);
-  const { method, path, contentLength } = request;
-  const identity = identityOf(peer.target.origin, method, path, header, contentLength ?? undefined);
-  hooks.calls.attempts.begin(call, identity, undiciDeclarationOf(request) ?? declarationOf(header));
+  try {
+    const header = undiciHeaders(request.headers);
+    const { method, path, contentLength } = request;
+    const identity = identityOf(peer.target.origin, method, path, header, contentLength ?? undefined);
+    hooks.calls.attempts.begin(call, identity, undiciDeclarationOf(request) ?? declarationOf(header));
+  } catch (error) {
+    hooks.report(error);
+  }
 }
 
 /** The head of the answer has come. */

@@ -1,6 +1,5 @@
 /** Attempts as real clients and real retry libraries make them, against a real server, without a word from any. */
 import http, { type ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import axios from 'axios';
 import axiosRetry from 'axios-retry';
 import { ConstantBackoff, handleAll, retry } from 'cockatiel';
@@ -16,6 +15,9 @@ import { undiciClient } from '../../instrumentation/undici.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { close, listen } from '../support/loopback.ts';
 import { headerValues, inRequest, type Seen, type Watched, watchCalls } from '../support/outgoing.ts';
+
+/** Nothing listens there, and nothing that a test starts can get the port. */
+const NOBODY = 'http://127.0.0.1:2';
 
 let watched: Watched;
 let server: http.Server;
@@ -226,6 +228,32 @@ describe('three attempts, declared', () => {
   });
 });
 
+test('a handler that throws when it is looked at: the call is recorded, and is no attempt', async () => {
+  answer = (_, response) => response.end('x');
+  const agent = new undici8.Agent();
+  await run(
+    () =>
+      new Promise<void>((resolve, reject) => {
+        const handler = {
+          retryOpts: {},
+          get retryCount(): number {
+            throw new Error('not for you');
+          },
+          onRequestStart: () => {},
+          onResponseStart: () => {},
+          onResponseData: () => {},
+          onResponseEnd: () => resolve(),
+          onResponseError: (_: unknown, error: Error) => reject(error),
+        };
+        agent.dispatch({ origin, path: '/', method: 'GET' }, handler);
+      }),
+  );
+  await agent.close();
+  expect(watched.calls.map(({ succeeded, tried }) => [succeeded, tried])).toEqual([[true, undefined]]);
+  expect(watched.t.value('internalErrors')).toBe(1);
+  expect(watched.t.value('executing')).toBe(0);
+});
+
 describe('no repeats', () => {
   test('a loop over different items, the first of which fails', async () => {
     await run(async () => {
@@ -264,29 +292,32 @@ describe('no repeats', () => {
 
 describe('the kind, from what became of the attempt before', () => {
   test('T-30: a refused connection: a reconnect, with the same ordinal', async () => {
-    const [calls, { port }] = [watched.calls, new URL(origin)];
-    await close(server);
+    watched.stop();
+    const match = ['127.0.0.1'];
+    watched = watchCalls([httpClient, undiciClient], { dependencies: { stock: { match } } });
+    answer = (_, response) => response.end('x');
     const refused = async () => {
+      const port = new URL(origin).port;
+      origin = NOBODY;
       await request('/items/1').catch(() => {});
       await get('/').catch(() => {});
+      origin = `http://127.0.0.1:${port}`;
     };
     await run(async () => {
       await refused();
       await refused();
-      server.listen(Number(port), '127.0.0.1');
-      answer = (_, response) => response.end('x');
-      await listening();
       await request('/items/1');
       await (await get('/')).text();
     });
-    const http = calls.filter((_, index) => index % 2 === 0);
-    expect(summary(http)).toEqual([
-      ['original', 1, undefined],
-      ['reconnect', 1, 'not_sent'],
-      ['reconnect', 1, 'not_sent'],
-    ]);
-    expect(watched.t.value('attempts', { kind: 'original' })).toBe(2);
-    expect(watched.t.value('attempts', { kind: 'reconnect' })).toBe(4);
+    for (const client of [0, 1]) {
+      expect(summary(watched.calls.filter((_, index) => index % 2 === client))).toEqual([
+        ['original', 1, undefined],
+        ['reconnect', 1, 'not_sent'],
+        ['reconnect', 1, 'not_sent'],
+      ]);
+    }
+    expect(watched.t.value('attempts', { dependency: 'stock', kind: 'original' })).toBe(2);
+    expect(watched.t.value('attempts', { dependency: 'stock', kind: 'reconnect' })).toBe(4);
     expect(watched.t.value('attempts')).toBe(6);
     expect(told()).toEqual(['attempt=1, caller=test-service', 'attempt=1, caller=test-service']);
   });
@@ -355,7 +386,3 @@ describe('I1: a timeout per attempt', () => {
     expect(total).toBeCloseTo(executing + waits.reduce((sum, ms) => sum + ms, 0), 3);
   });
 });
-
-async function listening(): Promise<void> {
-  while (!server.listening) await sleep(1);
-}
