@@ -122,6 +122,21 @@ describe('cockatiel', () => {
   });
 });
 
+describe('axios-retry', () => {
+  test('a delay with jitter is drawn once, so that what is waited is what was asked about', async () => {
+    const retryDelay = vi.fn((count: number, _error: object) => 39 + count + retryDelay.mock.calls.length);
+    const options = guardAxiosRetry(policy, { retryCondition: () => true, retryDelay });
+    const error = {
+      config: { method: 'get', url: 'http://stock/', 'axios-retry': { retryCount: 0, retries: 2 } },
+    };
+    expect(await options.retryCondition(error)).toBe(true);
+    expect(options.retryDelay(1, error)).toBe(41);
+    expect(retryDelay).toHaveBeenCalledTimes(1);
+    // One that the guard was not asked about.
+    expect(options.retryDelay(1, { config: error.config })).toBe(42);
+  });
+});
+
 describe('got and undici', () => {
   test('a delay of 0 stays: got does not repeat', async () => {
     const retryOf = (computedValue: number) => ({

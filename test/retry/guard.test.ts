@@ -433,6 +433,8 @@ describe('the wait', () => {
     expect(await runInScope(record, () => backoff(mayRetry(ask({ backoffMs: 40 }))))).toBe(true);
     expect(waited(record, 'stock')).toBeGreaterThan(38);
     expect(record.ledger.expiry?.phase).toBe('backoff');
+    // The dependency has not worked meanwhile, so it cannot have been slow.
+    expect(record.ledger.terms.map(({ slowestMs }) => slowestMs)).toEqual([0]);
     expect(record.cause).toBe('retries');
     expect(t.value('expiries', { dependency: 'stock', phase: 'backoff' })).toBe(1);
   });
@@ -454,8 +456,11 @@ describe('the wait', () => {
     });
     await later(10);
     expect(budget.balance(performance.now())).toBe(0);
+    const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+    const before = timers();
     t.recorder.cancel(record, 'client_disconnect', performance.now());
     expect(await waiting).toBe(false);
+    expect(timers()).toBe(before - 1);
     expect(budget.balance(performance.now())).toBe(1);
     expect(inside === undefined ? [] : getEventListeners(inside, 'abort')).toEqual([]);
     expect(record.openCalls).toBe(0);
