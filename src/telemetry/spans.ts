@@ -1,5 +1,8 @@
-/** Writes a record's final state on its span. What did not happen is left out. */
-import type { Attributes, Span } from '@opentelemetry/api';
+/**
+ * Writes a record's final state on its span. What did not happen is left out. One attribute after the other,
+ * because an object of more than a dozen computed keys is a hash table, and costs as much again as the span's own.
+ */
+import type { Span } from '@opentelemetry/api';
 import { NO_DEPENDENCY, PHASES } from '../core/terms.ts';
 import type { Typical } from '../core/usual.ts';
 import type { CallRecord, RequestRecord } from '../records.ts';
@@ -10,8 +13,27 @@ function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-function put(attributes: Attributes, key: string, ms: number | undefined): void {
-  if (ms !== undefined && Number.isFinite(ms)) attributes[key] = rounded(ms);
+function put(span: Span, key: string, ms: number | undefined): void {
+  if (ms !== undefined && Number.isFinite(ms)) span.setAttribute(key, rounded(ms));
+}
+
+// Keys are put together once: a text made for each span is looked up letter by letter before it can be a key.
+const PHASE_KEYS: readonly string[] = PHASES.map(attrPhase);
+const LEDGER_QUEUE = attrLedger('queue');
+const LEDGER_LOCAL = attrLedger('local');
+const LEDGER_RESPONSE = attrLedger('response');
+const LEDGER_EVENT_LOOP = attrLedger('event_loop');
+const LEDGER_LEFT = attrLedger('left');
+/** By dependency, then by phase index. Dependencies are folded label values, so their number is bounded. */
+const ledgerKeys = new Map<string, readonly string[]>();
+
+function ledgerKeysOf(dependency: string): readonly string[] {
+  let keys = ledgerKeys.get(dependency);
+  if (keys === undefined) {
+    keys = PHASES.map((phase) => attrLedger(`${dependency}.${phase}`));
+    ledgerKeys.set(dependency, keys);
+  }
+  return keys;
 }
 
 export function describeRequest(
@@ -20,89 +42,80 @@ export function describeRequest(
   endedAt: number,
   facts: { readonly mode: string; readonly reserveMs: number; readonly typical: Typical | undefined },
 ): void {
-  const attributes: Attributes = {
-    [ATTR.verdict]: request.verdict,
-    [ATTR.caller]: request.caller,
-    [ATTR.priority]: request.priority,
-    [ATTR.mode]: facts.mode,
-  };
-  if (request.operation !== undefined) attributes[ATTR.operation] = request.operation;
-  if (request.source !== undefined) attributes[ATTR.source] = request.source;
-  if (request.outcome !== undefined) attributes[ATTR.outcome] = request.outcome;
-  if (request.cancelSource !== undefined) attributes[ATTR.cancelSource] = request.cancelSource;
-  if (request.insufficient) attributes[ATTR.insufficient] = true;
-  if (request.repeated) attributes[ATTR.repeated] = true;
-  if (request.attempt > 1) attributes[ATTR.attempt] = request.attempt;
-  put(attributes, ATTR.received, request.receivedMs);
-  put(attributes, ATTR.effective, request.effectiveMs);
-  put(attributes, ATTR.remaining, request.remainingMs(endedAt));
-  put(attributes, ATTR.reserve, facts.reserveMs);
-  put(attributes, ATTR.queue, (request.handlerAt ?? endedAt) - request.arrivedAt);
-  if (request.handlerAt !== undefined) put(attributes, ATTR.processing, endedAt - request.handlerAt);
-  put(attributes, ATTR.spentBeforeFirstCall, request.spentBeforeFirstCallMs());
-  if (endedAt > request.deadlineAt) put(attributes, ATTR.overrun, endedAt - request.deadlineAt);
-  put(attributes, ATTR.operationTypical, facts.typical?.medianMs);
-  describeLedger(attributes, request);
-  if (request.outcome === 'expired' || request.outcome === 'late') describeExpiry(attributes, request);
-  span.setAttributes(attributes);
+  span.setAttribute(ATTR.verdict, request.verdict);
+  span.setAttribute(ATTR.caller, request.caller);
+  span.setAttribute(ATTR.priority, request.priority);
+  span.setAttribute(ATTR.mode, facts.mode);
+  if (request.operation !== undefined) span.setAttribute(ATTR.operation, request.operation);
+  if (request.source !== undefined) span.setAttribute(ATTR.source, request.source);
+  if (request.outcome !== undefined) span.setAttribute(ATTR.outcome, request.outcome);
+  if (request.cancelSource !== undefined) span.setAttribute(ATTR.cancelSource, request.cancelSource);
+  if (request.insufficient) span.setAttribute(ATTR.insufficient, true);
+  if (request.repeated) span.setAttribute(ATTR.repeated, true);
+  if (request.attempt > 1) span.setAttribute(ATTR.attempt, request.attempt);
+  put(span, ATTR.received, request.receivedMs);
+  put(span, ATTR.effective, request.effectiveMs);
+  put(span, ATTR.remaining, request.remainingMs(endedAt));
+  put(span, ATTR.reserve, facts.reserveMs);
+  put(span, ATTR.queue, (request.handlerAt ?? endedAt) - request.arrivedAt);
+  if (request.handlerAt !== undefined) put(span, ATTR.processing, endedAt - request.handlerAt);
+  put(span, ATTR.spentBeforeFirstCall, request.spentBeforeFirstCallMs());
+  if (endedAt > request.deadlineAt) put(span, ATTR.overrun, endedAt - request.deadlineAt);
+  put(span, ATTR.operationTypical, facts.typical?.medianMs);
+  describeLedger(span, request);
+  if (request.outcome === 'expired' || request.outcome === 'late') describeExpiry(span, request);
   if (request.cancelSource !== undefined)
     span.addEvent(EVENT.cancelled, { [ATTR.cancelSource]: request.cancelSource });
 }
 
-function describeLedger(attributes: Attributes, request: RequestRecord): void {
+function describeLedger(span: Span, request: RequestRecord): void {
   const ledger = request.ledger;
-  put(attributes, attrLedger('queue'), ledger.queueMs);
-  put(attributes, attrLedger('local'), ledger.localMs);
-  if (ledger.responseMs > 0) put(attributes, attrLedger('response'), ledger.responseMs);
-  if (ledger.eventLoopMs > 0) put(attributes, attrLedger('event_loop'), ledger.eventLoopMs);
-  put(attributes, ATTR.loopBlocked, request.loopBlockedMs());
+  put(span, LEDGER_QUEUE, ledger.queueMs);
+  put(span, LEDGER_LOCAL, ledger.localMs);
+  if (ledger.responseMs > 0) put(span, LEDGER_RESPONSE, ledger.responseMs);
+  if (ledger.eventLoopMs > 0) put(span, LEDGER_EVENT_LOOP, ledger.eventLoopMs);
+  put(span, ATTR.loopBlocked, request.loopBlockedMs());
   for (const term of ledger.terms) {
-    for (const [index, ms] of term.phaseMs.entries()) {
-      if (ms > 0) put(attributes, attrLedger(`${term.dependency}.${PHASES[index] ?? ''}`), ms);
+    for (const [index, key] of ledgerKeysOf(term.dependency).entries()) {
+      const ms = term.phaseMs[index] ?? 0;
+      if (ms > 0) put(span, key, ms);
     }
   }
-  if (request.effectiveMs !== undefined)
-    put(attributes, attrLedger('left'), request.effectiveMs - ledger.totalMs());
+  if (request.effectiveMs !== undefined) put(span, LEDGER_LEFT, request.effectiveMs - ledger.totalMs());
 }
 
-function describeExpiry(attributes: Attributes, request: RequestRecord): void {
-  attributes[ATTR.expiryPhase] = request.ledger.expiry?.phase ?? 'queue';
-  attributes[ATTR.expiryDependency] = request.ledger.expiry?.call?.dependency ?? NO_DEPENDENCY;
-  if (request.cause !== undefined) attributes[ATTR.expiryCause] = request.cause;
+function describeExpiry(span: Span, request: RequestRecord): void {
+  span.setAttribute(ATTR.expiryPhase, request.ledger.expiry?.phase ?? 'queue');
+  span.setAttribute(ATTR.expiryDependency, request.ledger.expiry?.call?.dependency ?? NO_DEPENDENCY);
+  if (request.cause !== undefined) span.setAttribute(ATTR.expiryCause, request.cause);
 }
 
 export function describeCall(span: Span, call: CallRecord, typical: Typical | undefined): void {
-  const attributes: Attributes = { [ATTR.dependency]: call.dependency };
-  put(attributes, ATTR.remainingBefore, call.remainingBeforeMs);
-  put(attributes, ATTR.remainingAfter, call.remainingAfterMs);
-  put(attributes, ATTR.allowance, call.allowanceMs);
-  put(attributes, ATTR.handedDown, call.handedDownMs);
-  put(attributes, ATTR.dependencyCap, call.dependencyCapMs);
-  put(attributes, ATTR.ownTimeout, call.ownTimeoutMs);
-  put(attributes, ATTR.minimum, call.settings?.minimumMs);
-  put(attributes, ATTR.latencyDerived, call.settings?.latencyMs);
-  put(attributes, ATTR.dependencyTypical, typical?.medianMs);
-  put(attributes, ATTR.postCancel, call.postCancelMs);
-  if (call.allowanceMs !== undefined || call.refusal !== undefined)
-    put(attributes, ATTR.reserve, call.reserveMs);
-  if (call.dispatchedAt !== undefined)
-    put(attributes, ATTR.dispatchDelay, call.dispatchedAt - call.startedAt);
-  if (call.bindingTerm !== undefined) attributes[ATTR.bindingTerm] = call.bindingTerm;
-  if (call.refusal !== undefined) attributes[ATTR.refusalReason] = call.refusal;
-  if (call.cancelSource !== undefined) attributes[ATTR.cancelSource] = call.cancelSource;
-  if (call.expiryPhase !== undefined) attributes[ATTR.expiryPhase] = call.expiryPhase;
-  if (call.resetViolation) attributes[ATTR.resetViolation] = true;
-  if (call.detached) attributes[ATTR.detached] = true;
-  if (call.mayStillRun) attributes[ATTR.mayStillRun] = true;
-  if (call.commitUnknown) attributes[ATTR.commitState] = 'unknown';
-  describePhases(attributes, call);
-  span.setAttributes(attributes);
+  span.setAttribute(ATTR.dependency, call.dependency);
+  put(span, ATTR.remainingBefore, call.remainingBeforeMs);
+  put(span, ATTR.remainingAfter, call.remainingAfterMs);
+  put(span, ATTR.allowance, call.allowanceMs);
+  put(span, ATTR.handedDown, call.handedDownMs);
+  put(span, ATTR.dependencyCap, call.dependencyCapMs);
+  put(span, ATTR.ownTimeout, call.ownTimeoutMs);
+  put(span, ATTR.minimum, call.settings?.minimumMs);
+  put(span, ATTR.latencyDerived, call.settings?.latencyMs);
+  put(span, ATTR.dependencyTypical, typical?.medianMs);
+  put(span, ATTR.postCancel, call.postCancelMs);
+  if (call.allowanceMs !== undefined || call.refusal !== undefined) put(span, ATTR.reserve, call.reserveMs);
+  if (call.dispatchedAt !== undefined) put(span, ATTR.dispatchDelay, call.dispatchedAt - call.startedAt);
+  if (call.bindingTerm !== undefined) span.setAttribute(ATTR.bindingTerm, call.bindingTerm);
+  if (call.refusal !== undefined) span.setAttribute(ATTR.refusalReason, call.refusal);
+  if (call.cancelSource !== undefined) span.setAttribute(ATTR.cancelSource, call.cancelSource);
+  if (call.expiryPhase !== undefined) span.setAttribute(ATTR.expiryPhase, call.expiryPhase);
+  if (call.resetViolation) span.setAttribute(ATTR.resetViolation, true);
+  if (call.detached) span.setAttribute(ATTR.detached, true);
+  if (call.mayStillRun) span.setAttribute(ATTR.mayStillRun, true);
+  if (call.commitUnknown) span.setAttribute(ATTR.commitState, 'unknown');
+  describePhases(span, call);
 }
 
-function describePhases(attributes: Attributes, call: CallRecord): void {
-  const sums: number[] = [];
-  call.eachStretch(call.startedAt, call.endedAt ?? call.startedAt, (phase, from, to) => {
-    sums[phase] = (sums[phase] ?? 0) + to - from;
-  });
-  for (const [index, phase] of PHASES.entries()) put(attributes, attrPhase(phase), sums[index]);
+function describePhases(span: Span, call: CallRecord): void {
+  const sums = call.phaseSums(call.endedAt ?? call.startedAt);
+  for (const [index, key] of PHASE_KEYS.entries()) put(span, key, sums[index]);
 }
