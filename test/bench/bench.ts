@@ -21,15 +21,15 @@ interface AllAmounts extends Amounts, PairAmounts {
 }
 
 const FULL: AllAmounts = {
-  rounds: 6,
+  rounds: 5,
   slices: 4,
   // Fewer, and the compiler is still at work in what is measured.
   warmUp: { service: 10_000, hello: 30_000 },
   slice: { service: 1_000, hello: 5_000 },
   held: 500,
   scrapes: 7,
-  pairs: 80,
-  requests: { service: 500, hello: 3_000 },
+  pairs: 70,
+  requests: { service: 600, hello: 3_000 },
   warmUpPairs: 10,
   steps: { repeats: 20, count: 50_000 },
 };

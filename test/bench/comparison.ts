@@ -147,6 +147,7 @@ function load(url: string, workload: Workload, amount: number, around: Surroundi
 async function measureMemory({ child, url }: Running, count: number, around: Surroundings): Promise<Memory> {
   const heldBytes: number[] = [];
   const idleBytes: number[] = [];
+  await sleep(SETTLE_MS);
   const before = await child.ask('heapBytes');
   for (let time = 0; time <= HOLD_TIMES; time++) {
     await around.client.ask('hold', `${url}${HELD_PATH}`, count, HEADERS);
@@ -180,7 +181,7 @@ export async function measureScrape(
   const launch = await launchOf(variant, around.peerUrl);
   const { child, url } = await start(variant, 'service', launch, around);
   try {
-    await load(url, 'service', amounts.warmUp.service, around);
+    await load(url, 'service', amounts.slice.service, around);
     if (shape !== undefined) await child.ask('fill', shape);
     const blocks: number[] = [];
     let text = '';

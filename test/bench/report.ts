@@ -32,8 +32,8 @@ export function tablesOf({ rounds, ownParts, steps, scrapes }: Results): string 
     cpuTable(rounds, 'hello', ['bare', 'otel']),
     startAndHeapTable(rounds),
     '## Our own part',
-    'CPU time that the hooks add to a request, switched on and off in random order inside one process: the median ' +
-      'over all pairs and its 95 % interval. No SDK is loaded.',
+    'CPU time of the main thread that the hooks add to a request, switched on and off in random order inside one ' +
+      'process: the median over all pairs and its 95 % interval. No SDK is loaded.',
     ownPartTable(ownParts),
     '## A scrape',
     'Longest time for which a scrape of the Prometheus endpoint held the event loop.',

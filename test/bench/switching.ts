@@ -18,7 +18,7 @@ export interface PairAmounts {
 
 export interface OwnPart {
   readonly name: string;
-  /** CPU time that the hooks add to a request, in microseconds. */
+  /** CPU time of the main thread that the hooks add to a request, in microseconds. */
   readonly addedUs: Interval;
   /** CPU time of a request without them. */
   readonly withoutUs: number;
