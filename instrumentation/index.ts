@@ -9,10 +9,10 @@ import { type ConfigOptions, environment, loadProcessConfig } from '../src/telem
 import { SCOPE_NAME } from '../src/telemetry/names.ts';
 import { serviceName } from '../src/telemetry/service-name.ts';
 import { VERSION } from '../src/version.ts';
-import { complain, messageOf } from './complain.ts';
 import { LIBRARIES } from './libraries.ts';
-import { packageName } from './package-name.ts';
-import { activeRuntime, Runtime } from './runtime.ts';
+import { complain, messageOf } from './process/complain.ts';
+import { packageName } from './process/package-name.ts';
+import { activeRuntime, Runtime } from './process/runtime.ts';
 
 export type { ConfigOptions } from '../src/telemetry/config.ts';
 

@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { environment } from '../../src/telemetry/config.ts';
 import type { Undo } from '../adapter.ts';
-import type { CellProducer } from '../metric-producer.ts';
+import type { CellProducer } from '../process/metric-producer.ts';
 import type { OtlpProtocol } from './environment.ts';
 import type { LastExportData } from './last-export-worker.ts';
 

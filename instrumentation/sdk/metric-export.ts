@@ -9,8 +9,8 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import type { Families } from '../../src/telemetry/metrics.ts';
 import { VERSION } from '../../src/version.ts';
-import { type CellProducer, createCellProducer } from '../metric-producer.ts';
-import { runAsOwnTraffic } from '../own-traffic.ts';
+import { type CellProducer, createCellProducer } from '../process/metric-producer.ts';
+import { runAsOwnTraffic } from '../process/own-traffic.ts';
 import type { SdkSettings } from './environment.ts';
 import { createOtlpExporter } from './otlp-exporter.ts';
 import { ScrapeServer } from './scrape-server.ts';

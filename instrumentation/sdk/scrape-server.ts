@@ -7,8 +7,8 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { MetricReader } from '@opentelemetry/sdk-metrics';
 import type { Families } from '../../src/telemetry/metrics.ts';
-import { complain, messageOf } from '../complain.ts';
-import { addOwnServer, runAsOwnTraffic } from '../own-traffic.ts';
+import { complain, messageOf } from '../process/complain.ts';
+import { addOwnServer, runAsOwnTraffic } from '../process/own-traffic.ts';
 import { createTextWriter } from './prometheus-text.ts';
 
 const PATH = '/metrics';

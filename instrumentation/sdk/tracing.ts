@@ -9,7 +9,7 @@ import { UndiciInstrumentation } from '@opentelemetry/instrumentation-undici';
 import type { Resource } from '@opentelemetry/resources';
 import { NodeSDK, startNodeSdk } from '@opentelemetry/sdk-node';
 import type { Environment } from '../../src/telemetry/config-env.ts';
-import { isOwnServer } from '../own-traffic.ts';
+import { isOwnServer } from '../process/own-traffic.ts';
 
 /** What the base class of them all offers, their configurations left aside. */
 type Wrapping = Instrumentation & { getModuleDefinitions(): readonly { readonly name: string }[] };

@@ -31,8 +31,8 @@ export async function startService(workload: Workload): Promise<string> {
 /** Loaded only here, so that `hello` does not start with what it does not use. */
 async function createService(): Promise<Server> {
   const [{ default: express }, { default: pg }] = await Promise.all([import('express'), import('pg')]);
-  const peer = process.env['BENCH_PEER'] ?? '';
-  const pool = new pg.Pool({ connectionString: process.env['BENCH_POSTGRES'], max: 10 });
+  const peer = process.env.BENCH_PEER ?? '';
+  const pool = new pg.Pool({ connectionString: process.env.BENCH_POSTGRES, max: 10 });
   const app = express();
   app.get('/items/:id', async (request, response) => {
     const rows = await pool.query('select id, name from items where id = $1', [request.params.id]);

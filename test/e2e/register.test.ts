@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isPackageManager } from '../../instrumentation/start.ts';
+import { isPackageManager } from '../../instrumentation/process/start.ts';
 import { Child, installForeign, REGISTER, testFile } from '../support/child.ts';
 import { OtlpCollector, type Span } from '../support/otlp-collector.ts';
 

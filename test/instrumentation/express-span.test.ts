@@ -8,9 +8,9 @@ import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { RequestHandler } from 'express';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Undo } from '../../instrumentation/adapter.ts';
-import { express as expressAdapter } from '../../instrumentation/express.ts';
-import { sampleLayer, wrapLayers } from '../../instrumentation/express-layers.ts';
-import { httpServer } from '../../instrumentation/http-server.ts';
+import { express as expressAdapter } from '../../instrumentation/express/express.ts';
+import { sampleLayer, wrapLayers } from '../../instrumentation/express/express-layers.ts';
+import { httpServer } from '../../instrumentation/http-server/http-server.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
 import { ask, close, listen, RawClient, until } from '../support/loopback.ts';
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { httpServer } from '../../instrumentation/http-server.ts';
+import { httpServer } from '../../instrumentation/http-server/http-server.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
 import { ask, close, listen, RawClient, until } from '../support/loopback.ts';
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
-import { httpServer } from '../../instrumentation/http-server.ts';
+import { httpServer } from '../../instrumentation/http-server/http-server.ts';
 import { currentScope } from '../../src/current.ts';
 import { current, remainingMs } from '../../src/index.ts';
 import type { ConfigOptions } from '../../src/telemetry/config-settings.ts';

@@ -7,7 +7,7 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { TimeBudgetInstrumentation } from '../../instrumentation/index.ts';
-import { activeRuntime } from '../../instrumentation/runtime.ts';
+import { activeRuntime } from '../../instrumentation/process/runtime.ts';
 import { activeRecorder } from '../../src/active.ts';
 
 const made: TimeBudgetInstrumentation[] = [];

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawnSync } from 'node:child_process';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { loopIdleMs, loopWaitMs, watchLoop } from '../../instrumentation/loop-clock.ts';
+import { loopIdleMs, loopWaitMs, watchLoop } from '../../instrumentation/process/loop-clock.ts';
 
 type WatchHooks = Parameters<typeof watchLoop>[0];
 
@@ -33,7 +33,7 @@ function hooksWith(onLook: () => void, channels: string[] = []): WatchHooks {
 
 /** Runs TypeScript in a process of its own, with the binding imported; gives what it printed. */
 function run(code: string): string {
-  const url = new URL('../../instrumentation/loop-clock.ts', import.meta.url).href;
+  const url = new URL('../../instrumentation/process/loop-clock.ts', import.meta.url).href;
   const source = `import { loopIdleMs, loopWaitMs, watchLoop } from ${JSON.stringify(url)};
     const hooks = { guard: (hook) => hook, subscribe: () => () => {} };
     const burn = (forMs) => { const until = performance.now() + forMs; while (performance.now() < until); };
@@ -111,7 +111,7 @@ describe('loopWaitMs', () => {
     const printed = run(`
       const { isMainThread, Worker } = await import('node:worker_threads');
       new Worker(\`
-        import(\${JSON.stringify(${JSON.stringify(new URL('../../instrumentation/loop-clock.ts', import.meta.url).href)})})
+        import(\${JSON.stringify(${JSON.stringify(new URL('../../instrumentation/process/loop-clock.ts', import.meta.url).href)})})
           .then(({ loopIdleMs, loopWaitMs }) => {
             const first = [loopIdleMs(), loopWaitMs(performance.now())];
             setTimeout(() => {

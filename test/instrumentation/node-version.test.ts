@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { nodeComplaint } from '../../instrumentation/node-version.ts';
+import { nodeComplaint } from '../../instrumentation/process/node-version.ts';
 import { VERSION } from '../../src/version.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

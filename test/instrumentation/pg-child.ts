@@ -10,7 +10,7 @@ import { PgInstrumentation } from '@opentelemetry/instrumentation-pg';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type Pg from 'pg';
 import type { Hooks } from '../../instrumentation/adapter.ts';
-import { pgAdapter } from '../../instrumentation/pg.ts';
+import { pgAdapter } from '../../instrumentation/pg/pg.ts';
 import { PHASES } from '../../src/core/terms.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { createTestHooks } from '../support/hooks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { commits, connectError, isConnectTimeout, readFault } from '../../instrumentation/pg-ending.ts';
+import { commits, connectError, isConnectTimeout, readFault } from '../../instrumentation/pg/pg-ending.ts';
 
 const CALM = { connecting: false, limitReached: false };
 

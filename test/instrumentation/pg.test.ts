@@ -4,8 +4,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type Pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Undo } from '../../instrumentation/adapter.ts';
-import { loopWaitMs } from '../../instrumentation/loop-clock.ts';
-import { wrapPg } from '../../instrumentation/pg.ts';
+import { wrapPg } from '../../instrumentation/pg/pg.ts';
+import { loopWaitMs } from '../../instrumentation/process/loop-clock.ts';
 import { phaseIndex } from '../../src/core/call.ts';
 import { PHASES, type Phase } from '../../src/core/terms.ts';
 import { currentScope, enterScope, runInScope } from '../../src/current.ts';

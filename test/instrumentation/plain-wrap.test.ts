@@ -1,6 +1,6 @@
 import { InstrumentationBase, isWrapped } from '@opentelemetry/instrumentation';
 import { describe, expect, test } from 'vitest';
-import { isClaimed, wrapMethods } from '../../instrumentation/plain-wrap.ts';
+import { isClaimed, wrapMethods } from '../../instrumentation/shared/plain-wrap.ts';
 
 class Library {
   log: string[] = [];

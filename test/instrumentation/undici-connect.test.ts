@@ -1,6 +1,6 @@
 import net from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { UndiciConnects, type Waiter } from '../../instrumentation/undici-connect.ts';
+import { UndiciConnects, type Waiter } from '../../instrumentation/undici/undici-connect.ts';
 import { phaseIndex } from '../../src/core/call.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';

@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Adapter, Undo } from '../../instrumentation/adapter.ts';
 import { Hooks } from '../../instrumentation/adapter.ts';
-import { loopIdleMs } from '../../instrumentation/loop-clock.ts';
+import { loopIdleMs } from '../../instrumentation/process/loop-clock.ts';
 import { Carriage } from '../../src/carriage.ts';
 import { type Clock, Recorder } from '../../src/recorder.ts';
 import { type ConfigOptions, defaultConfig } from '../../src/telemetry/config.ts';

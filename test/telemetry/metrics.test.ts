@@ -9,7 +9,7 @@ import {
   MetricReader,
 } from '@opentelemetry/sdk-metrics';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createCellProducer } from '../../instrumentation/metric-producer.ts';
+import { createCellProducer } from '../../instrumentation/process/metric-producer.ts';
 import { createTextWriter } from '../../instrumentation/sdk/prometheus-text.ts';
 import { enterScope, runInScope } from '../../src/current.ts';
 import type { Recorder } from '../../src/recorder.ts';

@@ -4,7 +4,7 @@ import { suppressTracing } from '@opentelemetry/core';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, expect, test } from 'vitest';
-import { isOwnTraffic, runAsOwnTraffic } from '../../instrumentation/own-traffic.ts';
+import { isOwnTraffic, runAsOwnTraffic } from '../../instrumentation/process/own-traffic.ts';
 import { currentScope, runInScope } from '../../src/current.ts';
 import type { Scope } from '../../src/records.ts';
 import {

@@ -3,7 +3,7 @@ import { metrics, trace } from '@opentelemetry/api';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Runtime } from '../../../instrumentation/runtime.ts';
+import { Runtime } from '../../../instrumentation/process/runtime.ts';
 import { chooseSdk } from '../../../instrumentation/sdk/choice.ts';
 import { defaultConfig } from '../../../src/telemetry/config.ts';
 

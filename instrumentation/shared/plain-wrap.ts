@@ -1,0 +1,98 @@
+/**
+ * Wraps methods of a library by plain assignment. Not by `_wrap` of OpenTelemetry's InstrumentationBase: that one
+ * first takes off whatever wrapper is there, so two users of it on one method undo each other.
+ */
+import type { Undo } from '../adapter.ts';
+
+// A library's methods take and give anything, and are handed through as they are.
+export type Method = (this: unknown, ...args: unknown[]) => unknown;
+
+/** Runs in place of a method. `inner` is the method itself; it must be called once, with `self` and `args`. */
+export type Around = (self: object, args: unknown[], inner: Method) => unknown;
+
+const CLAIMED = Symbol.for('otel-time-budget.wrapped');
+const SHIMMED = '__wrapped';
+
+/**
+ * Wraps the methods that `owner` has. An owner that is wrapped already, even by another copy of this package, is
+ * left alone, so that a call is never recorded twice. The undo works under a wrapper that came later, too.
+ */
+export function wrapMethods(owner: object, arounds: Readonly<Record<string, Around>>): Undo {
+  const claimed = claimedOwners();
+  if (claimed.has(owner)) return () => {};
+  claimed.add(owner);
+  const undos = Object.entries(arounds).map(([name, around]) => wrapMethod(owner, name, around));
+  return () => {
+    for (const undo of undos) undo();
+    claimed.delete(owner);
+  };
+}
+
+/** True for a class whose instances have methods wrapped by `wrapMethods`, inherited ones included. */
+export function isClaimed(prototype: unknown): boolean {
+  const claimed = claimedOwners();
+  let owner: unknown = prototype;
+  while (typeof owner === 'object' && owner !== null) {
+    if (claimed.has(owner)) return true;
+    owner = Object.getPrototypeOf(owner);
+  }
+  return false;
+}
+
+function wrapMethod(owner: object, name: string, around: Around): Undo {
+  const original: unknown = Reflect.get(owner, name);
+  if (typeof original !== 'function') return () => {};
+  let on = true;
+  // Checked to be a function just above.
+  let inner = original as Method;
+  const wrapped = function (this: unknown, ...args: unknown[]): unknown {
+    // A method called without its object fails in the library, in the library's words.
+    if (!on || this === null || (typeof this !== 'object' && typeof this !== 'function')) {
+      return inner.apply(this, args);
+    }
+    return around(this, args, inner);
+  };
+  Object.defineProperty(wrapped, 'name', { value: original.name, configurable: true });
+  Object.defineProperty(wrapped, 'length', { value: original.length, configurable: true });
+  if (SHIMMED in original) {
+    passOn(
+      wrapped,
+      () => inner,
+      (next) => {
+        inner = next;
+      },
+    );
+  }
+  Reflect.set(owner, name, wrapped);
+  return () => {
+    on = false;
+    if (Reflect.get(owner, name) === wrapped) Reflect.set(owner, name, inner);
+  };
+}
+
+/**
+ * OpenTelemetry patches pg twice and takes its first patch off before the second, if it sees it. Under a wrapper
+ * of ours it would not, and would trace each statement twice: so ours answers for it, and lets go of it when asked.
+ */
+function passOn(wrapped: Method, read: () => Method, replace: (next: Method) => void): void {
+  Object.defineProperties(wrapped, {
+    [SHIMMED]: { value: true, configurable: true },
+    __original: { get: read, configurable: true },
+    __unwrap: {
+      value: () => {
+        const original: unknown = Reflect.get(read(), '__original');
+        // Its `__original` is the method that it wrapped.
+        if (typeof original === 'function') replace(original as Method);
+      },
+      configurable: true,
+    },
+  });
+}
+
+function claimedOwners(): WeakSet<object> {
+  const known: unknown = Reflect.get(globalThis, CLAIMED);
+  if (known instanceof WeakSet) return known;
+  const claimed = new WeakSet<object>();
+  Reflect.set(globalThis, CLAIMED, claimed);
+  return claimed;
+}
