@@ -17,7 +17,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loopWaitMs, watchLoop } from '../../instrumentation/loop-clock.ts';
+import { loopWaitMs, watchLoop } from '../../instrumentation/process/loop-clock.ts';
 import { LoopMeter } from '../../src/core/loop-meter.ts';
 
 /** What really passed, and what each method says. */

@@ -1,5 +1,5 @@
 /** Single steps of ours in a loop, in nanoseconds: hot and monomorphic, so a lower bound of what they cost. */
-import { loopIdleMs, loopWaitMs } from '../../instrumentation/loop-clock.ts';
+import { loopIdleMs, loopWaitMs } from '../../instrumentation/process/loop-clock.ts';
 import { readBudget } from '../../src/core/received.ts';
 import { formatTimeBudget } from '../../src/core/wire-time-budget.ts';
 import { enterScope, runInScope } from '../../src/current.ts';

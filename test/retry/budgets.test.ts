@@ -1,6 +1,6 @@
 import { AggregationTemporality, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createCellProducer } from '../../instrumentation/metric-producer.ts';
+import { createCellProducer } from '../../instrumentation/process/metric-producer.ts';
 import { activateRecorder, deactivateRecorder } from '../../src/active.ts';
 import { enterScope } from '../../src/current.ts';
 import { mayRetry, retryBudget } from '../../src/retry/index.ts';
