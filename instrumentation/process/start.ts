@@ -1,6 +1,6 @@
 /** What `register` does once Node is known to be new enough: finds out whether to start. */
 import { isMainThread } from 'node:worker_threads';
-import { environment, loadProcessConfig } from '../../src/telemetry/config.ts';
+import { type Config, environment, loadProcessConfig } from '../../src/telemetry/config.ts';
 import { readSdk } from '../../src/telemetry/config-env.ts';
 import { complain } from './complain.ts';
 
@@ -17,9 +17,19 @@ export async function start(): Promise<void> {
     complain('not started; the service runs without it');
     return;
   }
+  if (enforces(result.config)) {
+    complain(
+      'mode enforce: so far the retry guard refuses; requests and calls are recorded, and not refused or stopped',
+    );
+  }
   // Only now: all that is needed to run takes ten times as long to load.
   const { attach } = await import('./attach.ts');
   await attach(result.config, choice.sdk);
+}
+
+/** Somebody counts on more than there is: that must not go unsaid. */
+function enforces({ entry, calls, dependencies }: Config): boolean {
+  return [entry, calls, ...Object.values(dependencies)].some(({ mode }) => mode === 'enforce');
 }
 
 const PACKAGE_MANAGER = /[/\\](npm|npx|yarn|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?$/;

@@ -40,7 +40,7 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 
 const MODE_MEANING =
   'What the product may do: observe changes nothing, propagate also sends the headers that others act upon, ' +
-  'enforce also refuses and cancels.';
+  'enforce also refuses; so far only the retries of the guard.';
 
 function mode(kit: SchemaKit, of: string): Schema {
   return kit.oneOf(`Mode of ${of}, instead of the mode of the whole.`, MODES);

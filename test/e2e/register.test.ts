@@ -254,6 +254,15 @@ describe('without an SDK of its own', () => {
     expect(collector.exports.get(service.name)).toBeUndefined();
   });
 
+  test('mode enforce says what it does not do yet, and the service runs', async () => {
+    const env = { OTEL_METRICS_EXPORTER: 'none', TIME_BUDGET_MODE: 'enforce' };
+    const service = await start([...OURS, ESM], env);
+    await order(service);
+    expect(service.child.stderr).toBe(
+      'otel-time-budget: mode enforce: so far the retry guard refuses; requests and calls are recorded, and not refused or stopped\n',
+    );
+  });
+
   test('none: headers and spans go on, nothing is exported and no port is opened', async () => {
     const env = { OTEL_METRICS_EXPORTER: 'none', OTEL_EXPORTER_PROMETHEUS_PORT: await freePort() };
     const service = await start([...OURS, ESM], env);
