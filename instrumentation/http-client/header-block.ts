@@ -21,8 +21,10 @@ interface Outgoing extends ClientRequest {
 interface BufferedChunk {
   chunk?: unknown;
   data?: unknown;
+  readonly encoding?: unknown;
 }
 
+const LINE_END = '\r\n';
 const HEAD_END = '\r\n\r\n';
 
 /** Whether the head is still an open set of headers. */
@@ -71,7 +73,25 @@ export function beforeRendered(request: ClientRequest, put: () => void): void {
   });
 }
 
-/** Text that a corked socket keeps. What it counts as its length has to change with it. */
+/**
+ * Lets a rendered head go, up to its end, which stays with the socket until what went before has left, for
+ * `writeHead`. False where there is no such head.
+ */
+export function splitHead(request: ClientRequest, names: readonly string[], socket: Socket): boolean {
+  const output = firstOf((request as Outgoing).outputData);
+  if (typeof output?.data !== 'string') return false;
+  const { data, encoding } = output;
+  const end = data.indexOf(HEAD_END);
+  if (end < 0) return false;
+  let head = data.slice(0, end);
+  for (const name of names) head = withoutLine(head, name);
+  // Node writes a head in Latin-1, and in UTF-8 with a body that is.
+  socket.write(head + LINE_END, encoding === 'latin1' ? 'latin1' : 'utf8');
+  output.data = data.slice(end + LINE_END.length);
+  return true;
+}
+
+/** Text that a socket keeps. What it counts as its length has to change with it. */
 function editBuffered(socket: Socket, edit: (head: string) => string): boolean {
   const state: unknown = Reflect.get(socket, '_writableState');
   const entry = firstOf(Reflect.get(socket, 'writableBuffer'));
@@ -99,6 +119,9 @@ function mayHave(request: ClientRequest, lines: readonly HeaderLine[]): boolean 
 }
 
 function putLines(text: string, lines: readonly HeaderLine[], looksForOld: boolean): string {
+  // The end of a head that was split.
+  if (text.startsWith(LINE_END))
+    return lines.map(({ name, value }) => `${name}: ${value}\r\n`).join('') + text;
   const end = text.indexOf(HEAD_END);
   if (end < 0) return text;
   let head = text.slice(0, end);

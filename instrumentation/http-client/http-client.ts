@@ -16,10 +16,10 @@ import { isOwnTraffic } from '../process/own-traffic.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
 import { endingOf, endingOfDiscard } from '../shared/call-ending.ts';
 import { activeSpanOf } from '../shared/call-span.ts';
-import { enterRequest, INSTANT_MS, isConnecting, watchConnect } from '../shared/connect-watch.ts';
+import { enterRequest, INSTANT_MS, isConnecting, isTls, watchConnect } from '../shared/connect-watch.ts';
 import { makeRoom } from '../shared/own-listeners.ts';
 import { type Peer, Peers } from '../shared/peers.ts';
-import { beforeRendered, type HeaderLine, isOpen, writeHead } from './header-block.ts';
+import { beforeRendered, type HeaderLine, isOpen, splitHead, writeHead } from './header-block.ts';
 import { beginHttpAttempt } from './http-attempt.ts';
 import {
   addressKey,
@@ -173,7 +173,8 @@ class ClientWatch {
 
   /**
    * Holds the head back in the socket until it is connected, before which nothing can leave anyway, so that it says
-   * what is left then. A socket that is none of Node's gets its head now.
+   * what is left then. With TLS only the end of the head: Node's error for a handshake that fails is another one
+   * when nothing is being written. A socket that is none of Node's gets its head now.
    */
   #connecting(exchange: Exchange, request: ClientRequest, socket: Socket, from: number): void {
     const { call } = exchange;
@@ -181,13 +182,15 @@ class ClientWatch {
     const holder = isNodes && this.#headersFor(exchange).length > 0 ? socket : undefined;
     if (!isNodes) this.#send(exchange, request, this.#hooks.now(), undefined);
     const watch = watchConnect(this.#hooks, socket, from);
+    const isSplit =
+      holder !== undefined && isTls(holder) && splitHead(request, this.#headersFor(exchange), holder);
     const onReady = (now: number) => {
       call.enter('request', now, this.#lag(now));
       if (isNodes) this.#send(exchange, request, now, holder);
     };
     // From here on the request leaves only when `onUsable` lets it, so nothing that can fail stands in between.
-    holder?.cork();
-    watch.follow(call, from, onReady, () => holder?.uncork());
+    if (!isSplit) holder?.cork();
+    watch.follow(call, from, onReady, isSplit ? undefined : () => holder?.uncork());
   }
 
   #send(exchange: Exchange, request: ClientRequest, now: number, holder: Socket | undefined): void {

@@ -58,6 +58,10 @@ export interface ConnectHistory {
   readyAt: number | undefined;
 }
 
+export function isTls(socket: Socket): boolean {
+  return (socket as ConnectingSocket).encrypted === true;
+}
+
 export class ConnectWatch {
   readonly socket: ConnectingSocket;
   readonly history: ConnectHistory;
