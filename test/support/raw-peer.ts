@@ -102,11 +102,21 @@ function requestLength(text: string): number | undefined {
   return text.length >= bodyStart + length ? bodyStart + length : undefined;
 }
 
-/** A port that nobody listens on. */
+/**
+ * A port that nobody listens on, for a service to listen on or to be refused at. Not one of those that the system
+ * gives out by itself (from 32768 on, on Linux), which a connection may take a moment later.
+ */
 export async function closedPort(): Promise<number> {
-  const server = net.createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = net.createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!isFree) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }

@@ -19,6 +19,8 @@ export function tell(error, depth = 0) {
   if (!(error instanceof Error) && typeof error !== 'object') return String(error);
   if (error === null || depth > 5) return '...';
   const own = [error.constructor?.name, error.name, error.code, error.errno, error.syscall, error.message];
+  // OpenSSL's errors begin with the number of a thread.
+  own.push(own.pop().replace(/[0-9A-F]{16}(?=:error)/, ''));
   const extra = Object.keys(error).filter(
     (key) => !['code', 'errno', 'syscall', 'address', 'port'].includes(key),
   );

@@ -56,9 +56,10 @@ const perVersion = {
     log(await rejection(pool.request({ path: '/ok', method: 'GET' })));
   },
   'a client with pipelining': async ({ log, url, undici }) => {
-    const client = dispatcherEvents(log, new undici.Client(url, { pipelining: 3 }));
+    const client = new undici.Client(url, { pipelining: 3 });
     const all = [1, 2, 3].map((i) => client.request({ path: `/ok?${i}`, method: 'GET' }));
-    for (const answer of all) await read(log, await answer);
+    const texts = await Promise.all(all.map(async (answer) => (await answer).body.text()));
+    log(texts.join());
     await client.close();
   },
   'a client that is destroyed': async ({ log, url, undici }) => {
@@ -195,4 +196,18 @@ undiciScenes['undici 8: as the global dispatcher'] = async ({ log, url, undici }
   undici8.setGlobalDispatcher(before);
   await agent.close();
   log(await (await fetch(`${url}/ok`)).text());
+};
+
+undiciScenes['undici 8: mocks for fetch'] = async ({ log, url, undici }) => {
+  const undici8 = undici['8'];
+  const before = undici8.getGlobalDispatcher();
+  const agent = new undici8.MockAgent();
+  agent.disableNetConnect();
+  agent.get(url).intercept({ path: '/mocked', method: 'POST' }).reply(201, { mocked: true });
+  undici8.setGlobalDispatcher(agent);
+  const response = await fetch(`${url}/mocked`, { method: 'POST', body: 'x' });
+  log(response.status, await response.text());
+  log(await rejection(fetch(`${url}/other`)));
+  undici8.setGlobalDispatcher(before);
+  await agent.close();
 };
