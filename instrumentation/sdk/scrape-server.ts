@@ -60,13 +60,14 @@ export class ScrapeServer extends MetricReader {
   }
 
   #answer(response: ServerResponse): void {
-    this.collect().then(
-      ({ resourceMetrics }) => {
+    this.collect()
+      .then(({ resourceMetrics }) => {
+        const text = `${this.#serializer.serialize(resourceMetrics)}\n${this.#writeCells()}`;
         response.setHeader('content-type', 'text/plain; version=0.0.4; charset=utf-8');
-        response.end(`${this.#serializer.serialize(resourceMetrics)}\n${this.#writeCells()}`);
-      },
-      (error: unknown) => response.writeHead(500).end(`# ${messageOf(error)}\n`),
-    );
+        response.end(text);
+      })
+      // Of the writing as well: unhandled, it would end the service.
+      .catch((error: unknown) => response.writeHead(500).end(`# ${messageOf(error)}\n`));
   }
 
   #explain(error: Error): string {

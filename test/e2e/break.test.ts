@@ -211,6 +211,8 @@ const FAULTS = [
   'carriage.render',
   'series.who',
   'series.dependency',
+  'attempts.begin',
+  'attempts.head',
 ];
 
 describe('faults of our own', () => {
@@ -227,11 +229,15 @@ describe('faults of our own', () => {
     return Object.fromEntries(Object.entries(all).filter(([name]) => KINDS.test(name)));
   }
 
-  /** Gives how many faults there have been so far, each counted once. */
-  async function inject(port: number, target: string): Promise<number> {
+  async function tell(port: number, target: string): Promise<string> {
     const socket = net.connect(port, '127.0.0.1');
     socket.setEncoding('utf8').write(target);
-    const answer = (await socket.toArray()).join('');
+    return (await socket.toArray()).join('');
+  }
+
+  /** Gives how many faults there have been so far, each counted once. */
+  async function inject(port: number, target: string): Promise<number> {
+    const answer = await tell(port, target);
     const [, thrown, counted] = /^thrown (\d+) counted (\d+)$/.exec(answer) ?? [];
     expect(counted, answer).toBe(thrown);
     return Number(counted);
@@ -257,6 +263,22 @@ describe('faults of our own', () => {
       await child.stop('SIGKILL');
     }
   }
+
+  test('where the page of metrics fails, its scraper is told, and the service goes on', async () => {
+    const service = await Service.start('apps/plain.mjs', { after: [INJECTOR] });
+    try {
+      await service.metrics();
+      const port = Number(await service.child.says(/^faults (\d+)$/m));
+      await tell(port, 'offered.cells');
+      const page = await fetch(service.page);
+      expect([page.status, await page.text()]).toEqual([500, '# injected into offered.cells\n']);
+      await tell(port, 'none');
+      expect(await (await fetch(service.origin)).text()).toBe('ok');
+      expect((await service.metrics()).value('time_budget_offered_total')).toBe(1);
+    } finally {
+      await service.stop();
+    }
+  });
 
   test('whatever of ours throws: the service does what it does without us; each is counted, the first is logged', async () => {
     const plainChild = new Child([MAIN], env());

@@ -13,6 +13,8 @@ const OWNERS = {
   request: above(request),
   recorder,
   calls: recorder.calls,
+  attempts: recorder.calls.attempts,
+  offered: recorder.families.offered,
   series: recorder.series,
   clock: recorder.clock,
   carriage,
@@ -32,15 +34,16 @@ function inject(target) {
   if (target === 'none') return;
   const [ownerName, method] = target.split('.');
   const owner = OWNERS[ownerName];
-  if (typeof owner[method] !== 'function') throw new Error(`there is no ${target}`);
+  if (owner[method] === undefined) throw new Error(`there is no ${target}`);
   const before = Object.getOwnPropertyDescriptor(owner, method);
+  const fail = () => {
+    thrown++;
+    throw new Error(`injected into ${target}`);
+  };
+  const isMethod = typeof owner[method] === 'function';
   Object.defineProperty(owner, method, {
-    value() {
-      thrown++;
-      throw new Error(`injected into ${target}`);
-    },
+    ...(isMethod ? { value: fail } : { get: fail }),
     configurable: true,
-    writable: true,
   });
   undo = () => {
     if (before === undefined) delete owner[method];

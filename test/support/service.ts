@@ -41,12 +41,13 @@ export class Metrics {
 export class Service {
   readonly child: Child;
   readonly port: number;
-  readonly #page: string;
+  /** Where Prometheus would scrape it. */
+  readonly page: string;
 
   private constructor(child: Child, port: number, page: string) {
     this.child = child;
     this.port = port;
-    this.#page = page;
+    this.page = page;
   }
 
   /** `script` lies in test/e2e. */
@@ -73,7 +74,7 @@ export class Service {
     const giveUpAt = performance.now() + 10_000;
     for (;;) {
       try {
-        return new Metrics(parseExposition(await (await fetch(this.#page)).text()));
+        return new Metrics(parseExposition(await (await fetch(this.page)).text()));
       } catch (error) {
         if (performance.now() > giveUpAt) throw error;
         await sleep(10);

@@ -12,11 +12,33 @@ export const outgoingScenes = { ...httpScenes, ...httpsScenes, ...fetchScenes, .
 /** The scene that is being played. */
 let playing = '';
 
+/** The application listens to the channels of undici as well. */
+let listen = () => {
+  listen = () => {};
+  for (const name of [
+    'request:create',
+    'client:sendHeaders',
+    'request:headers',
+    'request:trailers',
+    'request:error',
+  ]) {
+    subscribe(`undici:${name}`, ({ request, error }) => {
+      // What happens on several connections at once has no order.
+      if (/at once|share|own storage|limits|pipelining|dispatcher/.test(playing)) return;
+      const headers = request.headers.filter(
+        (_, i) => i % 2 === 0 && !/^(time-budget|traceparent)$/i.test(request.headers[i]),
+      );
+      log(playing, 'channel', name, request.method, request.path, headers.join(), error?.name ?? '');
+    });
+  }
+};
+
 export async function runOutgoing(libraries, url) {
   const { scene, port, closed, fragile, silent } = Object.fromEntries(url.searchParams);
   hide(`:${port}`, ':PORT');
   hide(`:${closed}`, ':CLOSED');
   playing = scene;
+  listen();
   const say = (...words) => log(scene, ...words);
   const database = { host: '127.0.0.1', user: 'postgres', database: 'app', port: Number(port) };
   // The same scene may be played several times, with a number behind its name.
@@ -38,22 +60,4 @@ export async function runOutgoing(libraries, url) {
   } catch (error) {
     say('failed', error.stack);
   }
-}
-
-// The application listens to the channels of undici as well.
-for (const name of [
-  'request:create',
-  'client:sendHeaders',
-  'request:headers',
-  'request:trailers',
-  'request:error',
-]) {
-  subscribe(`undici:${name}`, ({ request, error }) => {
-    // What happens on several connections at once has no order.
-    if (/at once|share|own storage|limits|pipelining|dispatcher/.test(playing)) return;
-    const headers = request.headers.filter(
-      (_, i) => i % 2 === 0 && !/^(time-budget|traceparent)$/i.test(request.headers[i]),
-    );
-    log(playing, 'channel', name, request.method, request.path, headers.join(), error?.name ?? '');
-  });
 }
