@@ -1,12 +1,12 @@
 /** The services, their database and the receiver of their traces: started, watched, and gone without a trace. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Caller } from './caller.ts';
 import type { Cleanup } from './cleanup.ts';
+import { freePort } from './free-port.ts';
 import { OtlpReceiver } from './otlp-receiver.ts';
 import type { Stage } from './player.ts';
 import { startPostgres } from './postgres.ts';
@@ -140,25 +140,11 @@ interface Ports {
 }
 
 async function freePorts(): Promise<Ports> {
-  const probes = await Promise.all([...SERVICES, ...SERVICES].map(() => listenAnywhere()));
-  const numbers = await Promise.all(probes.map((probe) => probe()));
+  const numbers = await Promise.all([...SERVICES, ...SERVICES].map(() => freePort()));
   const named = (from: number) =>
     // One number per service was asked for just above.
     Object.fromEntries(SERVICES.map((service, i) => [service, numbers[from + i]])) as Record<Service, number>;
   return { http: named(0), metrics: named(SERVICES.length) };
-}
-
-/** Holds a free port; the result lets go of it and tells its number. All are held at once, so they differ. */
-function listenAnywhere(): Promise<() => Promise<number>> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      resolve(() => new Promise((done) => server.close(() => done(port))));
-    });
-  });
 }
 
 async function fillIn(ports: Ports['http']): Promise<string> {

@@ -83,7 +83,13 @@ function getJson(url: URL): Promise<unknown> {
       response.on('data', (chunk: string) => {
         text += chunk;
       });
-      response.on('end', () => resolve(JSON.parse(text)));
+      response.on('end', () => {
+        try {
+          resolve(JSON.parse(text));
+        } catch (error) {
+          reject(error);
+        }
+      });
       response.on('error', reject);
     });
     request.on('error', reject);

@@ -1,8 +1,5 @@
-/** What is compared. Every variant runs the same service; only what is loaded before it differs. */
-
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../demo/free-port.ts';
 
 export const VARIANTS = ['bare', 'otel', 'otel_us', 'us'] as const;
 export type Variant = (typeof VARIANTS)[number];
@@ -65,13 +62,4 @@ export async function launchOf(variant: Variant, sinkUrl: string): Promise<Launc
     },
     metricsUrl: `http://127.0.0.1:${port}/metrics`,
   };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  // A server that listens on a port has an address of this form.
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }

@@ -3,11 +3,11 @@
  * is read at each tier from its own scraped metrics, without a trace, and is what the tier counted itself.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../demo/free-port.ts';
 import { worstCaseAttempts } from '../../src/core/attempt.ts';
 import { Child, REGISTER, testFile } from '../support/child.ts';
 
@@ -15,14 +15,6 @@ const TIERS = ['edge', 'orders', 'stock', 'store'] as const;
 const OPERATION = 'GET /orders/:id';
 /** Operations sent; each is to cost exactly the same. */
 const OPERATIONS = 2;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 interface Tier {
   readonly child: Child;

@@ -1,24 +1,16 @@
 /** A real Prometheus scrapes a real service. Skipped, and said so, where Prometheus is not installed. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../demo/free-port.ts';
 import { seriesBound } from '../../src/telemetry/metrics.ts';
 import { METRICS } from '../../src/telemetry/names.ts';
 import { Child, REGISTER, testFile } from '../support/child.ts';
 
 const isInstalled = ['prometheus', 'promtool'].every((name) => spawnSync(name, ['--version']).status === 0);
 if (!isInstalled) console.warn('SKIPPED: prometheus and promtool are not on the PATH; .ci/run installs them');
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
   const end = performance.now() + 30_000;

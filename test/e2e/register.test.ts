@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort as freePortNumber } from '../../demo/free-port.ts';
 import { isPackageManager } from '../../instrumentation/process/start.ts';
 import { Child, installForeign, REGISTER, testFile } from '../support/child.ts';
 import { OtlpCollector, type Span } from '../support/otlp-collector.ts';
@@ -174,11 +175,7 @@ async function scrape(port: string): Promise<string> {
 }
 
 async function freePort(): Promise<string> {
-  const probe = createServer();
-  await new Promise<void>((done) => probe.listen(0, 'localhost', done));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((done) => probe.close(done));
-  return String(port);
+  return String(await freePortNumber());
 }
 
 describe('without an SDK of its own', () => {
