@@ -281,16 +281,22 @@ describe('faults of our own', () => {
   });
 
   test('whatever of ours throws: the service does what it does without us; each is counted, the first is logged', async () => {
-    const plainChild = new Child([MAIN], env());
-    const plain = await Stage.open(plainChild);
-    await plain.perform(scenes(), ' #00');
     const half = FAULTS.length / 2;
+    const playWithout = async () => {
+      const child = new Child([MAIN], env());
+      try {
+        const stage = await Stage.open(child);
+        await stage.perform(scenes(), ' #00');
+        return await stage.seen();
+      } finally {
+        await child.stop('SIGKILL');
+      }
+    };
     const [expected, ...runs] = await Promise.all([
-      plain.seen(),
+      playWithout(),
       playWith(FAULTS.slice(0, half)),
       playWith(FAULTS.slice(half)),
     ]);
-    await plainChild.stop('SIGKILL');
     for (const { seen, counts, stderr } of runs) {
       expect(seen.size).toBe(expected.size * (half + 1));
       for (const [scene, each] of seen) {
