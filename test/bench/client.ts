@@ -53,6 +53,11 @@ const answers = {
     held = Array.from({ length: count }, () => getAll(url, headers));
   },
 
+  /** Closes the connections of the held requests. */
+  disconnect(): void {
+    agent.destroy();
+  },
+
   /** Resolves when all held requests have been answered. */
   async released(): Promise<void> {
     await Promise.all(held);

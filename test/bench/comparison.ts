@@ -36,7 +36,7 @@ interface Load {
   readonly requestsPerS: number;
 }
 
-/** Heap per request of the service, more than before its first connection. */
+/** Heap per request of the service, more than without connections. */
 interface Memory {
   /** While the request waits for its peer, with its two connections. */
   readonly heldBytes: number;
@@ -51,6 +51,7 @@ interface RoundFigures extends Readonly<Record<Workload, Load>> {
 }
 export type Round = Readonly<Record<Variant, RoundFigures>>;
 
+/** From the second time on the connections keep what they keep of requests before. */
 const HOLD_TIMES = 3;
 /** For what is done after a reply, and for spans to be exported; see OTEL_BSP_SCHEDULE_DELAY. */
 const SETTLE_MS = 400;
@@ -144,23 +145,25 @@ function load(url: string, workload: Workload, amount: number, around: Surroundi
   return around.client.ask('load', request, workload === 'hello');
 }
 
+/** Compared with the heap after the connections are gone, and not before they came: then code is still warming up. */
 async function measureMemory({ child, url }: Running, count: number, around: Surroundings): Promise<Memory> {
-  const heldBytes: number[] = [];
-  const idleBytes: number[] = [];
-  await sleep(SETTLE_MS);
-  const before = await child.ask('heapBytes');
-  for (let time = 0; time <= HOLD_TIMES; time++) {
+  let held = 0;
+  let idle = 0;
+  for (let time = 0; time < HOLD_TIMES; time++) {
     await around.client.ask('hold', `${url}${HELD_PATH}`, count, HEADERS);
     await around.peer.holds(count);
     await sleep(SETTLE_MS);
-    heldBytes.push(((await child.ask('heapBytes')) - before) / count);
+    held = await child.ask('heapBytes');
     around.peer.release();
     await around.client.ask('released');
     await sleep(SETTLE_MS);
-    idleBytes.push(((await child.ask('heapBytes')) - before) / count);
+    idle = await child.ask('heapBytes');
   }
-  // What a connection keeps of the requests before is there from the second time on.
-  return { heldBytes: median(heldBytes.slice(1)), idleBytes: median(idleBytes.slice(1)) };
+  await around.client.ask('disconnect');
+  around.peer.disconnect();
+  await sleep(SETTLE_MS);
+  const gone = await child.ask('heapBytes');
+  return { heldBytes: (held - gone) / count, idleBytes: (idle - gone) / count };
 }
 
 export interface Scrape {

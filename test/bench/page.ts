@@ -36,9 +36,9 @@ measures the four in turn, ${amounts.slices} slices of ${amounts.slice.service} 
 processes. CPU time is user and system time of the measured process, all threads. Two processes of the same code
 differ by a few per cent, which is why the ratio of one round means little and the spread is shown.
 
-A request in flight is one that waits for its peer: ${amounts.held} at once, heap after a collection, less the heap before
-the first connection. So it has its two connections with it, and what they keep of requests before; *idle afterwards*
-is what is left of it when it has been answered.
+A request in flight is one that waits for its peer: ${amounts.held} at once, heap after a collection, less the heap when all
+their connections are closed. So it has its two connections with it, and what they keep of requests before; *idle
+afterwards* is what is left of it when it has been answered.
 
 Our own part is measured over ${amounts.pairs} pairs of ${amounts.requests.service} (service) or ${amounts.requests.hello} (hello) requests, half of each pair with the
 hooks on.

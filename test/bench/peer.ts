@@ -41,6 +41,11 @@ export class Peer {
     return this.#exports.get(sender) ?? 0;
   }
 
+  /** Closes the connections that nothing is sent on. */
+  disconnect(): void {
+    this.#server.closeIdleConnections();
+  }
+
   stop(): void {
     this.#server.close();
     this.#server.closeAllConnections();
