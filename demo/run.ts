@@ -11,6 +11,8 @@ const WIDTH = 100;
 /** The first requests of a process are slow; they belong to no scenario. */
 const WARM_UP_REQUESTS = 12;
 const WARM_UP_AT_ONCE = 2;
+/** On a busy machine; nobody waits for it but who is told of a failure. */
+const END_IS_KNOWN_AFTER_MS = 2_000;
 /** What a shell reports for a program that ended by a signal. */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
@@ -77,11 +79,18 @@ async function run(scenarios: readonly Scenario[], isJson: boolean, keep: boolea
     return 0;
   } catch (error) {
     if (cleanup.hasBegun) return new Promise(() => undefined);
-    console.error(error instanceof Error ? error.message : error);
+    const cause = await serviceThatEnded(error);
+    console.error(cause instanceof Error ? cause.message : cause);
     return 1;
   } finally {
     await cleanup.run();
   }
+}
+
+/** A connection to a service breaks a moment before its process is known to have ended, and says less. */
+async function serviceThatEnded(error: unknown): Promise<unknown> {
+  const nothing = new Promise<unknown>((resolve) => setTimeout(resolve, END_IS_KNOWN_AFTER_MS, error));
+  return Promise.race([failed.promise.catch((known: unknown) => known), nothing]);
 }
 
 async function keepRunning(gatewayUrl: string, metricsUrls: Readonly<Record<string, string>>): Promise<void> {
