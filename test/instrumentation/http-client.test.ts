@@ -530,11 +530,11 @@ describe('how a call ends', () => {
   });
 
   test('the same after the deadline is a cancelled call', async () => {
-    const request = runInScope(enter(w, 50), () =>
+    const request = runInScope(enter(w, 500), () =>
       http.get({ host: '127.0.0.1', port: server.port, path: '/head', agent: false }),
     );
     const [response] = (await once(request, 'response')) as [IncomingMessage];
-    await sleep(60);
+    await sleep(510);
     response.destroy();
     const call = await ended(only());
     expect(call).toMatchObject({
