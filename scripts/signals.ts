@@ -13,6 +13,7 @@ import {
   METRICS,
   type MetricDefinition,
   OPEN_LABELS,
+  prometheusName,
   RATIO_BUCKETS,
   SECONDS_BUCKETS,
 } from '../src/telemetry/names.ts';
@@ -25,11 +26,6 @@ const CAPS = {
   dependency: DEFAULTS.labels.dependencies,
   caller: DEFAULTS.labels.callers,
 };
-
-function prometheusName(metric: MetricDefinition): string {
-  const name = metric.name.replaceAll('.', '_');
-  return metric.type === 'counter' ? `${name}_total` : name;
-}
 
 function labelList(metric: MetricDefinition): string {
   return metric.labels.map((label) => `\`${labelKey(label).replaceAll('.', '_')}\``).join(', ') || '–';

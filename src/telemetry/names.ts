@@ -392,6 +392,12 @@ export const METRICS = {
 } as const satisfies Record<string, MetricDefinition>;
 export type MetricKey = keyof typeof METRICS;
 
+/** What Prometheus calls a metric, on every path. */
+export function prometheusName(metric: MetricDefinition): string {
+  const name = metric.name.replaceAll('.', '_');
+  return metric.type === 'counter' ? `${name}_total` : name;
+}
+
 /** Span attributes. Durations are milliseconds, may be negative, and are absent where unknown. */
 export const ATTR = {
   received: 'time_budget.received_ms',
