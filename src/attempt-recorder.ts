@@ -12,7 +12,7 @@ import {
   failureOf,
   Operations,
 } from './core/operations.ts';
-import { REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
+import { type AttemptOwner, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord } from './records.ts';
@@ -62,7 +62,8 @@ export class AttemptRecorder {
   /** Says which request a call is, before it is sent. */
   begin(call: CallRecord, identity: CallIdentity, declaration: Declaration | undefined): void {
     const request = call.scope?.request;
-    const attempt = this.#attemptOf(request, identity, declaration, call.startedAt);
+    const asked = request?.repeats?.find(({ dependency }) => dependency === call.dependency);
+    const attempt = this.#attemptOf(request, identity, declaration, call.startedAt, asked?.owner);
     call.tried = attempt;
     call.attempt = attempt.ordinal;
     if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
@@ -127,10 +128,11 @@ export class AttemptRecorder {
     identity: CallIdentity,
     declaration: Declaration | undefined,
     now: number,
+    askedBy: AttemptOwner | undefined,
   ): Attempt {
     if (request === undefined) return attemptOutside(declaration, now);
     request.operations ??= new Operations();
-    return request.operations.begin(identity, declaration, now);
+    return request.operations.begin(identity, declaration, now, askedBy);
   }
 }
 

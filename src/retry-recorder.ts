@@ -5,7 +5,7 @@
 import type { CallEnding } from './call-recorder.ts';
 import { Call, type CallTarget } from './core/call.ts';
 import { MAX_COST } from './core/retry-budget.ts';
-import { NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
+import { type AttemptOwner, NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
 import { LiveRetryBudget } from './live-retry-budget.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord, Scope } from './records.ts';
@@ -20,6 +20,8 @@ export interface PendingRepeat {
   readonly dueAt: number;
   /** The wait before it, as a term of the request's ledger. */
   readonly wait: Call | undefined;
+  /** Who asked; undefined where that is a client library that the service did not write. */
+  readonly owner: AttemptOwner | undefined;
 }
 
 /** Repeats of work outside a request that are waited for; the oldest is taken for given up. */
@@ -133,13 +135,14 @@ export class RetryRecorder {
     paid: number,
     backoffMs: number,
     now: number,
+    owner?: AttemptOwner,
   ): PendingRepeat {
     const request = scope?.request;
     const dueAt = now + backoffMs;
     const budget = this.#byDependency.get(target.dependency);
     const isOpen = scope !== undefined && !scope.detached && request?.endedAt === undefined;
     const wait = isOpen && backoffMs > 0 ? this.beginWait(scope, target, now) : undefined;
-    const pending: PendingRepeat = { dependency: target.dependency, budget, paid, dueAt, wait };
+    const pending: PendingRepeat = { dependency: target.dependency, budget, paid, dueAt, wait, owner };
     if (request === undefined || request.endedAt !== undefined) this.#expectOutside(pending, now);
     else if (request.repeats === undefined) request.repeats = [pending];
     else request.repeats.push(pending);

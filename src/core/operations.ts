@@ -66,10 +66,16 @@ export const MAX_OPERATIONS = 16;
 export class Operations {
   readonly #operations: Operation[] = [];
 
-  begin(identity: CallIdentity, declaration: Declaration | undefined, now: number): Attempt {
+  /** `askedBy` asked whether it may repeat a call to this dependency: it owns the repeat, if this is one. */
+  begin(
+    identity: CallIdentity,
+    declaration: Declaration | undefined,
+    now: number,
+    askedBy?: AttemptOwner,
+  ): Attempt {
     const found = this.#find(identity);
     const operation = found ?? this.#remember(identity);
-    const attempt = attemptOf(found, operation, declaration, now);
+    const attempt = attemptOf(found, operation, declaration, now, askedBy);
     if (operation === undefined) return attempt;
     operation.inFlight++;
     operation.last = undefined;
@@ -122,6 +128,7 @@ function attemptOf(
   operation: Operation | undefined,
   declaration: Declaration | undefined,
   now: number,
+  askedBy?: AttemptOwner,
 ): Attempt {
   const isDetected = declaration === undefined && found?.inFlight === 0 && found.last !== undefined;
   if (!isDetected && (declaration === undefined || declaration.attempt <= 1)) return original(operation);
@@ -129,8 +136,8 @@ function attemptOf(
   const kind = last?.failure.next ?? 'resend';
   return {
     kind,
-    owner: declaration?.owner ?? 'unknown',
-    source: isDetected ? 'detected' : 'declared',
+    owner: declaration?.owner ?? askedBy ?? 'unknown',
+    source: isDetected && askedBy === undefined ? 'detected' : 'declared',
     ordinal: last === undefined ? (declaration?.attempt ?? 1) : ordinalAfter(last.attempt, kind),
     // What was seen counts before what a library counts, which begins anew where somebody repeats the library.
     triesBefore: last === undefined ? (declaration?.attempt ?? 1) - 1 : last.attempt.triesBefore + 1,

@@ -86,8 +86,11 @@ export type Outcome = (typeof OUTCOMES)[number];
 export const ATTEMPT_KINDS = ['original', 'resend', 'reexecute', 'reconnect', 'hedge'] as const;
 export type AttemptKind = (typeof ATTEMPT_KINDS)[number];
 
-/** Who made the attempt: `none` = an original, `unknown` = a repeat that was detected and that nobody declared. */
-export const ATTEMPT_OWNERS = ['none', 'unknown', 'got', 'undici', 'aws_sdk'] as const;
+/**
+ * Who made the attempt: `none` = an original, `unknown` = a repeat that was detected and that nobody declared,
+ * `service` = a loop or policy of the service's own that asked the guard, `user` = somebody at a screen.
+ */
+export const ATTEMPT_OWNERS = ['none', 'unknown', 'got', 'undici', 'aws_sdk', 'service', 'user'] as const;
 export type AttemptOwner = (typeof ATTEMPT_OWNERS)[number];
 
 /** How a repeat is known to be one. */

@@ -1,6 +1,7 @@
 /** What the adapters share: the question asked so that nothing of ours gets into the library, and one complaint. */
 import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
+import type { AttemptOwner } from '../core/terms.ts';
 import type { Scope } from '../records.ts';
 import { askIn, type RetryAnswer, type RetryAsk, type RetryPolicy } from './guard.ts';
 
@@ -14,9 +15,13 @@ export function complainOnce(library: string, what: string, result = 'its repeat
 }
 
 /** The answer; undefined where asking failed, and the library does what it would have done. */
-export function askSafely(scope: Scope | undefined, ask: RetryAsk): RetryAnswer | undefined {
+export function askSafely(
+  scope: Scope | undefined,
+  ask: RetryAsk,
+  owner?: AttemptOwner,
+): RetryAnswer | undefined {
   try {
-    return askIn(scope, ask);
+    return askIn(scope, ask, owner);
   } catch {
     activeRecorder()?.families.internalErrors.cell().add(1);
     return undefined;

@@ -43,7 +43,8 @@ function decide(policy: CockatielPolicy, plannedMs: number, context: Context): n
   if (!isKnown(context)) return plannedMs;
   const { attempt, result } = context;
   const failure = 'error' in result ? result.error : result.value;
-  const answer = askSafely(currentScope(), { ...policy, error: failure, attempt, backoffMs: plannedMs });
+  const ask = { ...policy, error: failure, attempt, backoffMs: plannedMs };
+  const answer = askSafely(currentScope(), ask, 'service');
   if (answer === undefined) return plannedMs;
   if (!answer.isAllowed && 'error' in result) throw result.error;
   return answer.isEnforced && answer.isAllowed ? answer.backoffMs : plannedMs;

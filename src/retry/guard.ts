@@ -5,7 +5,7 @@
 import { activeRecorder } from '../active.ts';
 import { mayRetry as decide, isRetryable, type RetryDecision } from '../core/attempt.ts';
 import type { CallTarget } from '../core/call.ts';
-import type { EmptyBehaviour, ErrorClass, RefusalReason } from '../core/terms.ts';
+import type { AttemptOwner, EmptyBehaviour, ErrorClass, RefusalReason } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
 import type { LiveRetryBudget } from '../live-retry-budget.ts';
 import type { Recorder } from '../recorder.ts';
@@ -81,11 +81,11 @@ export function groundsFor(answer: RetryAnswer): Grounds | undefined {
  * Outside a request there is no deadline; where the package is not started, only class and attempts count.
  */
 export function mayRetry(ask: RetryAsk): RetryAnswer {
-  return askIn(currentScope(), ask);
+  return askIn(currentScope(), ask, 'service');
 }
 
-/** As mayRetry, for a library whose callbacks do not run in the request. */
-export function askIn(scope: Scope | undefined, ask: RetryAsk): RetryAnswer {
+/** As mayRetry, for a library whose callbacks do not run in the request. `owner` of the repeat, where it is known. */
+export function askIn(scope: Scope | undefined, ask: RetryAsk, owner?: AttemptOwner): RetryAnswer {
   const failure = readSafely(ask);
   const errorClass = classOf(ask, failure);
   const isSafe = ask.isSafe ?? true;
@@ -125,7 +125,7 @@ export function askIn(scope: Scope | undefined, ask: RetryAsk): RetryAnswer {
   const answer = answerOf(decision, isAllowed, isEnforced, budget);
   if (!isAllowed) return answer;
   const paid = decision.paidBy === 'retry_budget' ? (question.cost ?? budget?.attemptCost ?? 0) : 0;
-  const pending = recorder.retries.expect(scope, target, paid, backoffMs, now);
+  const pending = recorder.retries.expect(scope, target, paid, backoffMs, now, owner);
   groundsOf.set(answer, { recorder, scope, pending });
   return answer;
 }

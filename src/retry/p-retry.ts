@@ -30,13 +30,14 @@ export function guardPRetry<O extends object>(
     if (own !== undefined && !(await own(context))) return false;
     if (!isKnown(context)) return true;
     const { error, attemptNumber, retriesLeft, retryDelay } = context;
-    const answer = askSafely(currentScope(), {
+    const ask = {
       ...policy,
       error,
       attempt: attemptNumber,
       maxAttempts: attemptNumber + retriesLeft,
       backoffMs: retryDelay,
-    });
+    };
+    const answer = askSafely(currentScope(), ask, 'service');
     if (answer?.isAllowed === false) return false;
     const restMs = (answer?.backoffMs ?? 0) - retryDelay;
     return answer?.isEnforced === true && restMs > 0 ? sleep(restMs, currentScope()) : true;

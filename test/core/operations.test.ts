@@ -39,6 +39,19 @@ describe('what is detected', () => {
     ]);
   });
 
+  test('T-27: a repeat that somebody asked for is theirs and declared; a call that is no repeat is nobody’s', () => {
+    const operations = new Operations();
+    const first = operations.begin(ITEM, undefined, 0, 'service');
+    expect(first).toMatchObject({ kind: 'original', owner: 'none', source: undefined });
+    operations.end(first, UNAVAILABLE, 10);
+    const second = operations.begin(ITEM, undefined, 20, 'service');
+    expect(second).toMatchObject({ kind: 'reexecute', owner: 'service', source: 'declared', ordinal: 2 });
+    operations.end(second, UNAVAILABLE, 30);
+    // What a library says of its own attempt comes first.
+    const declared = operations.begin(ITEM, { owner: 'got', attempt: 3 }, 40, 'service');
+    expect(declared).toMatchObject({ owner: 'got', source: 'declared', ordinal: 3 });
+  });
+
   test('after a success the same call is a new original', () => {
     const operations = new Operations();
     failing(operations, [UNAVAILABLE, undefined]);

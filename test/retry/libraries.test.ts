@@ -62,7 +62,7 @@ async function failing(work: Promise<unknown>): Promise<unknown> {
   throw new Error('it has succeeded');
 }
 
-describe.each(CLIENTS)('$library', ({ run, statusOf }) => {
+describe.each(CLIENTS)('$library', ({ run, statusOf, owner }) => {
   const operation = (maxAttempts: number, delayMs = DELAY_MS) => ({ url: server.url, maxAttempts, delayMs });
 
   test('T-07: the first attempt fails and time is left: one more, paid by a token, and the wait is backoff', async () => {
@@ -81,6 +81,15 @@ describe.each(CLIENTS)('$library', ({ run, statusOf }) => {
     expect(backoffMs(record)).toBeGreaterThanOrEqual(DELAY_MS - 2);
     expect(backoffMs(record)).toBeLessThanOrEqual(DELAY_MS);
     expect(record.openCalls).toBe(0);
+  });
+
+  test('T-27: each of its repeats has its owner, in observe as well', async () => {
+    stage = startRetryStage(server.port, {});
+    server.failures = 2;
+    await stage.inRequest(5_000, () => run(operation(3)));
+    expect(stage.t.value('attempts', { kind: 'original', owner: 'none' })).toBe(1);
+    expect(stage.t.value('attempts', { kind: 'reexecute', owner })).toBe(2);
+    expect(stage.t.value('attempts')).toBe(3);
   });
 
   test('T-07, R-11, R-30: no time is left: none, the error of the attempt, counted, and no token', async () => {

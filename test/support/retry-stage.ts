@@ -9,6 +9,7 @@ import { Agent, interceptors, RetryAgent, request as undiciRequest } from 'undic
 import { httpClient } from '../../instrumentation/http-client/http-client.ts';
 import { undiciClient } from '../../instrumentation/undici/undici.ts';
 import { activateRecorder, deactivateRecorder } from '../../src/active.ts';
+import type { AttemptOwner } from '../../src/core/terms.ts';
 import { runInScope } from '../../src/current.ts';
 import type { RequestRecord } from '../../src/records.ts';
 import {
@@ -85,6 +86,8 @@ export interface Operation {
 
 export interface Client {
   readonly library: string;
+  /** Whose its repeats are. */
+  readonly owner: AttemptOwner;
   run(operation: Operation): Promise<string>;
   /** The status that the error of the last attempt tells. */
   statusOf(error: unknown): unknown;
@@ -109,6 +112,7 @@ const undiciOptions = ({ maxAttempts, delayMs }: Operation) => ({
 export const CLIENTS: readonly Client[] = [
   {
     library: 'a loop of one’s own',
+    owner: 'service',
     statusOf: statusOfAnswer,
     async run({ url, maxAttempts, delayMs }) {
       for (let attempt = 1; ; attempt++) {
@@ -123,6 +127,7 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'p-retry',
+    owner: 'service',
     statusOf: statusOfAnswer,
     run: ({ url, maxAttempts, delayMs }) =>
       pRetry(
@@ -132,6 +137,7 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'cockatiel',
+    owner: 'service',
     statusOf: statusOfAnswer,
     run: ({ url, maxAttempts, delayMs }) =>
       retry(handleAll, {
@@ -141,6 +147,8 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'got',
+    // Its own channel is not listened to on this stage.
+    owner: 'unknown',
     statusOf: (error) =>
       error instanceof Error && 'response' in error ? statusOfField(error.response) : undefined,
     run: ({ url, maxAttempts, delayMs }) =>
@@ -155,6 +163,7 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'axios-retry',
+    owner: 'unknown',
     statusOf: (error) => (axios.isAxiosError(error) ? error.response?.status : undefined),
     async run({ url, maxAttempts, delayMs }) {
       const client = axios.create();
@@ -171,6 +180,7 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'the retry interceptor of undici',
+    owner: 'undici',
     statusOf: statusOfField,
     async run(operation) {
       const agent = new Agent();
@@ -187,6 +197,7 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'RetryAgent of undici',
+    owner: 'undici',
     statusOf: statusOfField,
     async run(operation) {
       const agent = new Agent();
