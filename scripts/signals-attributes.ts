@@ -73,6 +73,23 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     text: 'What would stop the next one, in the words of refusals; absent where not known.',
   },
   policyVersion: { on: 'call', text: 'Version of the policy in force, as configured.' },
+  breakerState: {
+    on: 'call',
+    text: 'State of the circuit breaker that let it through; on the event of a blocked attempt, of the one that did not.',
+  },
+  breakerProbe: {
+    on: 'call',
+    text: 'A half-open circuit breaker let it through, to see how the dependency is.',
+  },
+  fallbackName: {
+    on: 'both',
+    text: 'Name of the fallback that it was made in; on the server, on its event.',
+  },
+  fallbackShares: {
+    on: 'both',
+    text: 'It goes to the dependency that the fallback stands in for; on the server, on its event, any of its calls did.',
+  },
+  fallbackResult: { on: 'server', text: 'On the event of a fallback: `answered`, `failed`, `refused`.' },
   repeated: { on: 'server', text: 'The arrival, or an attempt that it descends from, is a repeat.' },
   detached: { on: 'call', text: 'Made inside detach(): meant to outlive the request.' },
   mayStillRun: { on: 'call', text: 'Given up on without the server being told: it may go on there.' },

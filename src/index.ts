@@ -9,6 +9,7 @@ import { currentScope, runInScope } from './current.ts';
 import { RequestRecord, type Scope } from './records.ts';
 import { releaseSignal, signalOf } from './scope-signal.ts';
 import { EVENT } from './telemetry/names.ts';
+import { whenSettled } from './when-settled.ts';
 
 export {
   CANCEL_SOURCES,
@@ -100,6 +101,7 @@ export function withBudget<T>(ms: number, work: () => T, options: WorkOptions = 
     request: outer.request,
     deadlineAt: Math.min(outer.deadlineAt, now() + ms),
     detached: outer.detached,
+    mark: outer.mark,
   };
   return whenSettled(
     () => runInScope(scope, work),
@@ -134,30 +136,6 @@ function runRoot<T>(ms: number, work: () => T, options: WorkOptions): T {
   );
 }
 
-/** Runs `after` once the work has ended, by return, throw or promise; hands back what the work gave. */
-function whenSettled<T>(work: () => T, after: (failed: boolean) => void): T {
-  let result: T;
-  try {
-    result = work();
-  } catch (error) {
-    after(true);
-    throw error;
-  }
-  if (!isThenable(result)) {
-    after(false);
-    return result;
-  }
-  result.then(
-    () => after(false),
-    () => after(true),
-  );
-  return result;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
-}
-
 /**
  * Runs work that is meant to outlive the request: no deadline, no signal of the request, and its time is
  * counted as detached, not as work for nobody.
@@ -165,7 +143,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 export function detach<T>(work: () => T): T {
   const scope = currentScope();
   if (scope === undefined) return work();
-  return runInScope({ request: scope.request, deadlineAt: Infinity, detached: true }, work);
+  return runInScope({ request: scope.request, deadlineAt: Infinity, detached: true, mark: scope.mark }, work);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Span } from '@opentelemetry/api';
 import { Call, type CallTarget } from './core/call.ts';
 import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
-import type { CancelSource, ExpiryCause } from './core/terms.ts';
+import type { BreakerState, CancelSource, ExpiryCause } from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
 import type { LiveRetryBudget } from './live-retry-budget.ts';
 import type { PendingRepeat } from './retry-recorder.ts';
@@ -27,6 +27,28 @@ export interface Scope {
   readonly deadlineAt: number;
   /** Marked as meant to outlive the request: stays out of post-cancel figures. */
   readonly detached: boolean;
+  /** Left out where nothing is said of the calls made here, as in the scope of a request itself. */
+  readonly mark?: Mark | undefined;
+}
+
+/** What a breaker or a fallback says of the calls that are made inside it. */
+export interface Mark {
+  readonly breaker?: BreakerMark | undefined;
+  readonly fallback?: FallbackMark | undefined;
+}
+
+export interface BreakerMark {
+  readonly dependency: string;
+  readonly state: BreakerState;
+  readonly isProbe: boolean;
+}
+
+export interface FallbackMark {
+  readonly name: string;
+  /** The one that it stands in for. */
+  readonly dependency: string;
+  /** One of its calls went there. */
+  sharesDependency: boolean;
 }
 
 export class RequestRecord extends TimeBudget implements Scope {

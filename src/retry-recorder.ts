@@ -94,6 +94,8 @@ export class RetryRecorder {
       const pending = request.repeats.find(({ dependency }) => dependency === call.dependency);
       if (pending !== undefined) this.endWait(pending, request, now);
     }
+    const fallback = call.scope?.mark?.fallback;
+    if (fallback?.dependency === call.dependency) fallback.sharesDependency = true;
     call.retryBudget = this.#byDependency.get(call.dependency);
     call.retryBudget?.begin(now);
   }
@@ -157,6 +159,15 @@ export class RetryRecorder {
     if (request !== undefined) this.endWait(pending, request, now);
     this.#refund(pending, now);
     return true;
+  }
+
+  /** A breaker has stopped an attempt: if it was a repeat, what was paid for it comes back. */
+  blocked(scope: Scope | undefined, dependency: string, now: number): void {
+    const request = scope?.request;
+    const list = request === undefined || request.endedAt !== undefined ? this.#outside : request.repeats;
+    // One that still waits is another. A timer may fire a millisecond early.
+    const pending = list?.find((one) => one.dependency === dependency && one.dueAt <= now + 1);
+    if (pending !== undefined) this.giveUp(pending, scope, now);
   }
 
   /** The request is about to end: what it waits for will not be made any more. */

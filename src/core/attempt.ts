@@ -44,6 +44,8 @@ export interface RetryQuestion {
   readonly cost?: number | undefined;
   /** The dependency's breaker lets nothing through. */
   readonly isBlocked?: boolean | undefined;
+  /** False where the attempt at hand never reached the dependency, because a breaker stopped it. */
+  readonly hasFailed?: boolean | undefined;
   readonly isCallerGone?: boolean | undefined;
 }
 
@@ -76,10 +78,10 @@ export function mayRetry(
   budget: RetryBudget | undefined,
   now: number,
 ): RetryDecision {
-  const { errorClass, isSafe, cost, isBlocked = false } = question;
+  const { errorClass, isSafe, cost, isBlocked = false, hasFailed = true } = question;
   const isRepeatable = isRetryable(errorClass, isSafe);
-  // An attempt that the breaker stopped has not failed at the dependency.
-  if (isRepeatable && !isBlocked) budget?.fail(now);
+  // An attempt that a breaker stopped has not failed at the dependency.
+  if (isRepeatable && hasFailed && !isBlocked) budget?.fail(now);
   const neededMs = Math.max(0, question.backoffMs) + (question.expectedAttemptMs ?? 0) + question.reserveMs;
 
   const refusal = isRepeatable ? refusalOf(question, neededMs) : 'not_retryable';

@@ -204,6 +204,18 @@ export const WITHDRAWAL_RESULTS = ['granted', 'refused'] as const;
 export const EMPTY_BEHAVIOURS = ['original_error', 'managed_background', 'degrade'] as const;
 export type EmptyBehaviour = (typeof EMPTY_BEHAVIOURS)[number];
 
+/** What a circuit breaker does with calls: `half_open` lets a few through, as probes. */
+export const BREAKER_STATES = ['closed', 'half_open', 'open'] as const;
+export type BreakerState = (typeof BREAKER_STATES)[number];
+
+/** How what was done in place of a failed call ended. `refused` = by a quota or a limit (429, a throttling error). */
+export const FALLBACK_RESULTS = ['answered', 'failed', 'refused'] as const;
+export type FallbackResult = (typeof FALLBACK_RESULTS)[number];
+
+/** Whether a fallback called the dependency that it stands in for. `unknown` = outside a request, where it is not seen. */
+export const SHARES_DEPENDENCY = ['yes', 'no', 'unknown'] as const;
+export type SharesDependency = (typeof SHARES_DEPENDENCY)[number];
+
 /** What paid for an attempt. */
 export const PAYERS = ['request_limit', 'retry_budget', 'probe', 'manual', 'none'] as const;
 export type Payer = (typeof PAYERS)[number];

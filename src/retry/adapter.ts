@@ -2,6 +2,7 @@
 import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import type { AttemptOwner } from '../core/terms.ts';
+import type { Recorder } from '../recorder.ts';
 import type { Scope } from '../records.ts';
 import { askIn, type RetryAnswer, type RetryAsk, type RetryPolicy } from './guard.ts';
 
@@ -12,6 +13,18 @@ export function complainOnce(library: string, what: string, result = 'its repeat
   if (complained.has(library)) return;
   complained.add(library);
   diag.warn(`otel-time-budget: this version of ${library} is not known here (${what}): ${result}`);
+}
+
+/** What `record` gives; undefined where the package is not started, or where it fails, which must not reach a library. */
+export function withRecorder<T>(record: (recorder: Recorder) => T): T | undefined {
+  const recorder = activeRecorder();
+  if (recorder === undefined) return undefined;
+  try {
+    return record(recorder);
+  } catch {
+    recorder.families.internalErrors.cell().add(1);
+    return undefined;
+  }
 }
 
 /** The answer; undefined where asking failed, and the library does what it would have done. */

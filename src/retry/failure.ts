@@ -5,6 +5,8 @@ export interface Failure {
   readonly errorClass: ErrorClass;
   /** Status of the peer's answer; undefined where none came. */
   readonly status: number | undefined;
+  /** A circuit breaker has stopped the attempt: nothing of it was sent. */
+  readonly isBlocked: boolean;
   /** What the peer asked to wait, in ms; undefined where it did not, or in a form that cannot be read. */
   readonly retryAfterMs: number | undefined;
 }
@@ -40,7 +42,14 @@ const CLASS_OF_STATUS: ReadonlyMap<number, ErrorClass> = new Map<number, ErrorCl
  */
 export function readFailure(error: unknown): Failure {
   const status = statusOf(error) ?? statusOf(field(error, 'response'));
-  return { errorClass: classOf(error, status), status, retryAfterMs: retryAfterOf(error) };
+  const isBlocked = isStoppedByBreaker(error);
+  const errorClass = isBlocked ? 'transient' : classOf(error, status);
+  return { errorClass, status, isBlocked, retryAfterMs: retryAfterOf(error) };
+}
+
+/** The error of an open breaker of cockatiel (3, 4) or opossum (since 5). */
+export function isStoppedByBreaker(error: unknown): boolean {
+  return field(error, 'isBrokenCircuitError') === true || field(error, 'code') === 'EOPENBREAKER';
 }
 
 function classOf(error: unknown, status: number | undefined): ErrorClass {

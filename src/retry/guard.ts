@@ -11,9 +11,10 @@ import type { LiveRetryBudget } from '../live-retry-budget.ts';
 import type { Recorder } from '../recorder.ts';
 import type { Scope } from '../records.ts';
 import type { PendingRepeat } from '../retry-recorder.ts';
-import type { DependencySettings, Mode } from '../telemetry/config-settings.ts';
+import type { Mode } from '../telemetry/config-settings.ts';
 import { ATTR, EVENT } from '../telemetry/names.ts';
 import { type Failure, readFailure } from './failure.ts';
+import { findTarget } from './target.ts';
 
 /** What holds for all repeats of a loop or of a client. */
 export interface RetryPolicy {
@@ -98,6 +99,7 @@ export function askIn(scope: Scope | undefined, ask: RetryAsk, owner?: AttemptOw
     backoffMs,
     cost: ask.cost !== undefined && ask.cost > 0 ? ask.cost : undefined,
     isBlocked: ask.isBlocked,
+    hasFailed: !failure.isBlocked,
   };
   const recorder = activeRecorder();
   if (recorder === undefined) return plainAnswer(decide({ ...question, reserveMs: 0 }, undefined, 0));
@@ -172,31 +174,12 @@ function recordRefusal(
   });
 }
 
-/** By its configured name, else as a host. */
-function findTarget(
-  recorder: Recorder,
-  name: string,
-): { readonly target: CallTarget; readonly settings: DependencySettings | undefined } {
-  const { dependencies } = recorder.config;
-  const settings = Object.hasOwn(dependencies, name) ? dependencies[name] : undefined;
-  const found = settings ?? recorder.config.dependencyFor(...splitHost(name));
-  if (found !== undefined) {
-    const dependency = recorder.series.dependencies.fold(found.name);
-    return { target: { dependency, workKind: 'other' }, settings: found };
-  }
-  // The name of a budget's dependency is a name; else it is taken as the calls to it are.
-  if (recorder.retries.of(name) !== undefined) {
-    return { target: { dependency: recorder.series.dependencies.fold(name), workKind: 'other' }, settings };
-  }
-  return { target: recorder.calls.target(splitHost(name)[0], splitHost(name)[1], 'other'), settings };
-}
-
-function splitHost(name: string): [host: string, port: number | undefined] {
-  const match = /^(.*):([0-9]{1,5})$/.exec(name);
-  return match === null ? [name, undefined] : [match[1] ?? name, Number(match[2])];
-}
-
-const NOTHING_READ: Failure = { errorClass: 'unknown_outcome', status: undefined, retryAfterMs: undefined };
+const NOTHING_READ: Failure = {
+  errorClass: 'unknown_outcome',
+  status: undefined,
+  isBlocked: false,
+  retryAfterMs: undefined,
+};
 
 /** What a library throws may have getters that throw. */
 function readSafely({ error }: RetryAsk): Failure {

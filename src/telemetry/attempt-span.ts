@@ -8,6 +8,9 @@ import { ATTR, ATTR_RESEND_COUNT } from './names.ts';
 const PAID_BY: Payer = 'request_limit';
 const STOPPED_BY: RefusalReason = 'per_request_limit';
 
+/** A breaker that is half open lets it through, and nobody pays. */
+const PROBE: Payer = 'probe';
+
 /** A repeat that the guard has let through on a token of a retry budget. */
 const BUDGETED = { paidBy: 'retry_budget', stoppedBy: 'retry_budget_empty' } as const satisfies {
   paidBy: Payer;
@@ -16,6 +19,7 @@ const BUDGETED = { paidBy: 'retry_budget', stoppedBy: 'retry_budget_empty' } as 
 
 /** `policyVersion` is told on repeats only. Nothing for a call that is not looked at as an attempt. */
 export function describeAttempt(span: Span, call: CallRecord, policyVersion: string): void {
+  describeMark(span, call);
   const { tried } = call;
   if (tried === undefined) return;
   const attributes: Attributes = { [ATTR.attempt]: tried.ordinal, [ATTR.attemptKind]: tried.kind };
@@ -30,10 +34,32 @@ export function describeAttempt(span: Span, call: CallRecord, policyVersion: str
       const { paidBy, stoppedBy } = BUDGETED;
       attributes[ATTR.attemptPaidBy] = paidBy;
       attributes[ATTR.attemptStop] = stoppedBy;
+    } else if (isProbe(call)) {
+      attributes[ATTR.attemptPaidBy] = PROBE;
     } else if (tried.source === 'declared') {
       attributes[ATTR.attemptPaidBy] = PAID_BY;
       attributes[ATTR.attemptStop] = STOPPED_BY;
     }
   }
   span.setAttributes(attributes);
+}
+
+function isProbe(call: CallRecord): boolean {
+  const breaker = call.scope?.mark?.breaker;
+  return breaker?.dependency === call.dependency && breaker.isProbe;
+}
+
+/** What was said of all calls that are made where this one is. A breaker speaks for its own dependency only. */
+function describeMark(span: Span, call: CallRecord): void {
+  const mark = call.scope?.mark;
+  if (mark === undefined) return;
+  const { breaker, fallback } = mark;
+  if (breaker?.dependency === call.dependency) {
+    span.setAttribute(ATTR.breakerState, breaker.state);
+    if (breaker.isProbe) span.setAttribute(ATTR.breakerProbe, true);
+  }
+  if (fallback !== undefined) {
+    span.setAttribute(ATTR.fallbackName, fallback.name);
+    span.setAttribute(ATTR.fallbackShares, call.dependency === fallback.dependency);
+  }
 }

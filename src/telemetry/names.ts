@@ -10,11 +10,13 @@ import {
   ATTEMPT_KINDS,
   ATTEMPT_OWNERS,
   BINDING_TERMS,
+  BREAKER_STATES,
   BUDGET_SOURCES,
   CANCEL_SOURCES,
   DEPOSIT_SOURCES,
   EMPTY_BEHAVIOURS,
   EXPIRY_CAUSES,
+  FALLBACK_RESULTS,
   HEADER_FAULTS,
   OUTCOMES,
   PHASES,
@@ -24,6 +26,7 @@ import {
   REPEAT_RESULTS,
   RETRY_BUDGET_FEEDS,
   RETRY_BUDGET_UNITS,
+  SHARES_DEPENDENCY,
   VERDICTS,
   VIOLATIONS,
   WITHDRAWAL_RESULTS,
@@ -67,6 +70,9 @@ export const CLOSED_LABELS = {
   budget_unit: RETRY_BUDGET_UNITS,
   budget_feed: RETRY_BUDGET_FEEDS,
   on_empty: EMPTY_BEHAVIOURS,
+  breaker_state: BREAKER_STATES,
+  fallback_result: FALLBACK_RESULTS,
+  shares_dependency: SHARES_DEPENDENCY,
 } as const;
 export type ClosedLabel = keyof typeof CLOSED_LABELS;
 
@@ -87,6 +93,8 @@ const LABEL_KEYS: Partial<Record<ClosedLabel | OpenLabel, string>> = {
   deposit_source: 'source',
   budget_unit: 'unit',
   budget_feed: 'feed',
+  breaker_state: 'state',
+  fallback_result: 'result',
 };
 export type LabelName = ClosedLabel | OpenLabel | 'policy_version' | 'pool';
 
@@ -365,6 +373,43 @@ export const METRICS = {
     ['dependency'],
     'Time in which the budget could not pay for one usual attempt.',
   ),
+  breakerState: gauge(
+    'time_budget.breaker.state',
+    '{breaker}',
+    ['dependency', 'breaker_state'],
+    'Circuit breakers of this process that are in this state.',
+  ),
+  breakerTransitions: counter(
+    'time_budget.breaker.transitions',
+    '{transition}',
+    ['dependency', 'breaker_state'],
+    'Changes of circuit breakers into this state.',
+  ),
+  breakerBlocked: counter(
+    'time_budget.breaker.blocked',
+    '{attempt}',
+    ['dependency'],
+    'Attempts that a circuit breaker stopped; none of them was sent.',
+  ),
+  breakerProbes: counter(
+    'time_budget.breaker.probes',
+    '{attempt}',
+    ['dependency'],
+    'Attempts that a half-open circuit breaker let through; they are bounded over all instances only as a sum.',
+  ),
+  breakerAfterClose: histogram(
+    'time_budget.breaker.after_close.seconds',
+    's',
+    ['dependency'],
+    'Time from the close of a circuit breaker to each attempt that it let through in the ten seconds after: a wave stands in the first buckets.',
+  ),
+  fallbacks: counter(
+    'time_budget.fallbacks',
+    '{fallback}',
+    ['dependency', 'fallback_result', 'shares_dependency'],
+    'Fallbacks by the dependency that they stand in for; their own calls count under those they go to.',
+  ),
+  fallbackSeconds: counter('time_budget.fallback.seconds', 's', ['dependency'], 'Time that fallbacks took.'),
   poolWait: histogram(
     'db.client.connection.wait_time',
     's',
@@ -447,6 +492,11 @@ export const ATTR = {
   attemptPaidBy: 'time_budget.attempt.paid_by',
   attemptStop: 'time_budget.attempt.stop_condition',
   policyVersion: 'time_budget.policy_version',
+  breakerState: 'time_budget.breaker.state',
+  breakerProbe: 'time_budget.breaker.probe',
+  fallbackName: 'time_budget.fallback.name',
+  fallbackShares: 'time_budget.fallback.shares_dependency',
+  fallbackResult: 'time_budget.fallback.result',
   repeated: 'time_budget.repeated',
   detached: 'time_budget.detached',
   /** The caller has given up, the server was not told: a statement behind a client-side timeout. */
@@ -473,6 +523,8 @@ export function attrLedger(term: string): string {
 export const EVENT = {
   handedDown: 'time_budget.handed_down',
   refused: 'time_budget.refused',
+  blocked: 'time_budget.blocked',
+  fallback: 'time_budget.fallback',
   expired: 'time_budget.expired',
   cancelled: 'time_budget.cancelled',
   checkpoint: 'time_budget.checkpoint',
