@@ -158,7 +158,9 @@ export class CallRecorder {
     call.series.executing.add(-1);
     call.series.duration.recordMs(ms);
     // Waiting for our own pool, or for our own loop, keeps no dependency busy.
-    call.series.execution.add(call.servedMs(now) / 1000);
+    const servedS = call.servedMs(now) / 1000;
+    call.series.execution.add(servedS);
+    this.#recorder.workloads.worked(call, servedS);
     if (now > call.deadlineAt) call.series.executionLate.add(call.servedMs(now, call.deadlineAt) / 1000);
     if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
     const sums = call.phaseSums(now);

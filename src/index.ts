@@ -4,7 +4,16 @@
  */
 import { diag } from '@opentelemetry/api';
 import { activeRecorder } from './active.ts';
-import { type CancelSource, PRIORITIES, type Priority, type Verdict } from './core/terms.ts';
+import {
+  ATTEMPT_OWNERS,
+  type AttemptOwner,
+  type CancelSource,
+  PRIORITIES,
+  type Priority,
+  type Verdict,
+  WORKLOADS,
+  type Workload,
+} from './core/terms.ts';
 import { currentScope, runInScope } from './current.ts';
 import { RequestRecord, type Scope } from './records.ts';
 import { releaseSignal, signalOf } from './scope-signal.ts';
@@ -24,6 +33,8 @@ export {
   type Priority,
   VERDICTS,
   type Verdict,
+  WORKLOADS,
+  type Workload,
 } from './core/terms.ts';
 export { BudgetError } from './records.ts';
 
@@ -86,6 +97,8 @@ export function signal(): AbortSignal | undefined {
 export interface WorkOptions {
   /** Name of the work in metrics, where it is not part of a request. From a short, fixed list. */
   readonly operation?: string;
+  /** What kind of load it is, where it is not part of a request. `live` when left out. */
+  readonly workload?: Workload;
 }
 
 /**
@@ -127,6 +140,8 @@ function runRoot<T>(ms: number, work: () => T, options: WorkOptions): T {
   request.handling(startedAt);
   if (options.operation !== undefined)
     request.operation = recorder?.series.operations.fold(options.operation);
+  if (options.workload !== undefined && isListed('workload', options.workload, WORKLOADS))
+    request.workload = options.workload;
   return whenSettled(
     () => runInScope(request, work),
     (failed) => {
@@ -169,10 +184,36 @@ export function setCaller(name: string): void {
 
 /** Sets the priority of the request, once the service knows that it may. An unknown word is ignored. */
 export function setPriority(priority: Priority): void {
-  if (!PRIORITIES.includes(priority)) {
-    diag.warn(`otel-time-budget: priority must be one of ${PRIORITIES.join(', ')}, got ${String(priority)}`);
-    return;
-  }
+  if (!isListed('priority', priority, PRIORITIES)) return;
   const request = currentScope()?.request;
   if (request !== undefined) request.priority = priority;
+}
+
+/**
+ * Says what kind of load the request is, before its first call; later it holds for its end and its further calls
+ * only. An unknown word is ignored.
+ */
+export function setWorkload(workload: Workload): void {
+  if (!isListed('workload', workload, WORKLOADS)) return;
+  const request = currentScope()?.request;
+  if (request === undefined) return;
+  request.workload = workload;
+  activeRecorder()?.workloads.admit(request);
+}
+
+/**
+ * Says that the request is a repeat, whose sender cannot say it: `user` for a retry button, for instance. Its calls
+ * tell their peers. `attempt` is its ordinal, 1 = original; 2 when left out. Before the first call of the request.
+ */
+export function setRepeated(owner: Exclude<AttemptOwner, 'none' | 'unknown'>, attempt = 2): void {
+  const owners: readonly AttemptOwner[] = ATTEMPT_OWNERS;
+  if (!isListed('owner', owner, owners.slice(owners.indexOf('unknown') + 1)) || !(attempt >= 2)) return;
+  const request = currentScope()?.request;
+  if (request !== undefined) activeRecorder()?.workloads.repeat(request, owner, attempt);
+}
+
+function isListed<T extends string>(what: string, value: T, list: readonly T[]): boolean {
+  if (list.includes(value)) return true;
+  diag.warn(`otel-time-budget: ${what} must be one of ${list.join(', ')}, got ${String(value)}`);
+  return false;
 }

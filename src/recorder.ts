@@ -4,6 +4,7 @@
  */
 
 import { CallRecorder } from './call-recorder.ts';
+import type { Clock } from './clock.ts';
 import { readArrivalAttempt } from './core/arrival-attempt.ts';
 import { decideEntry } from './core/entry.ts';
 import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
@@ -18,16 +19,7 @@ import { createFamilies, type Families, type HistogramCell } from './telemetry/m
 import { Series } from './telemetry/series.ts';
 import { describeRequest } from './telemetry/spans.ts';
 import { TypicalDurations } from './typical.ts';
-
-/** What the recorder asks of the process it runs in. */
-export interface Clock {
-  /** Monotonic milliseconds. */
-  now(): number;
-  /** Upper bound of how long an event seen now has waited for the loop; `socket` tells a first request. */
-  waitMs(now: number, socket?: { readonly bytesWritten: number }): number;
-  /** Milliseconds the loop has been idle since the process started. */
-  idleMs(): number;
-}
+import { WorkloadRecorder } from './workload-recorder.ts';
 
 export interface ArrivalFacts {
   readonly headers: Headers;
@@ -47,6 +39,7 @@ export class Recorder {
   readonly calls: CallRecorder;
   readonly typical: TypicalDurations;
   readonly retries: RetryRecorder;
+  readonly workloads: WorkloadRecorder;
   /** Some operation has an entry policy of its own, so what arrived is kept until the operation is known. */
   readonly #operationsDiffer: boolean;
 
@@ -56,6 +49,7 @@ export class Recorder {
     this.calls = new CallRecorder(this);
     this.typical = new TypicalDurations(config);
     this.families = families;
+    this.workloads = new WorkloadRecorder(families, clock);
     this.#operationsDiffer = Object.keys(config.operations).length > 0;
     const { operations, dependencies, callers } = config.labels;
     this.series = new Series(
@@ -123,8 +117,12 @@ export class Recorder {
     record.decide(decision.effectiveMs, decision.source, decision.verdict);
   }
 
-  /** Counts the arrival, once its operation is known or will never be. */
-  admit(record: RequestRecord, now: number): void {
+  /**
+   * Counts the arrival, once its operation is known or will never be. `isNew`: its handler has not run, and may say
+   * what kind of load it is.
+   */
+  admit(record: RequestRecord, now: number, isNew = false): void {
+    if (!isNew) this.workloads.admit(record);
     if (record.series !== undefined) return;
     record.operation ??=
       record.likelyOperation === undefined ? UNMATCHED : this.series.operations.fold(record.likelyOperation);
@@ -180,6 +178,7 @@ export class Recorder {
     const series = record.series;
     const operation = record.operation ?? UNMATCHED;
     series?.outcome(outcome).add(1);
+    this.workloads.complete(record, outcome);
     if (record.cancelSource !== undefined)
       this.families.cancellations.cell(operation, record.cancelSource).add(1);
     this.#recordExpiry(record, operation, now);

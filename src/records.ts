@@ -3,7 +3,7 @@ import type { Span } from '@opentelemetry/api';
 import { Call, type CallTarget } from './core/call.ts';
 import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
-import type { BreakerState, CancelSource, ExpiryCause } from './core/terms.ts';
+import type { AttemptOwner, BreakerState, CancelSource, ExpiryCause, Workload } from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
 import type { LiveRetryBudget } from './live-retry-budget.ts';
 import type { PendingRepeat } from './retry-recorder.ts';
@@ -69,6 +69,11 @@ export class RequestRecord extends TimeBudget implements Scope {
   attempt = 1;
   /** This or any ancestor attempt was a repeat. */
   repeated = false;
+  /** Whose repeat this request is, where the service says so. */
+  repeatOwner: AttemptOwner | undefined;
+  /** Where somebody says it; else it follows from `repeated`. */
+  workload: Workload | undefined;
+  workloadCounted = false;
   /** What its calls are attempts of; made for the first of them. */
   operations: Operations | undefined;
   /** A repeat that repeats a call itself, which is counted once. */

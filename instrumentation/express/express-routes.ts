@@ -71,7 +71,7 @@ export class ExpressRoutes {
     }
     const now = this.#hooks.now();
     this.#hooks.recorder.handling(record, operation, now);
-    this.#hooks.recorder.admit(record, now);
+    this.#hooks.recorder.admit(record, now, true);
     return call;
   }
 

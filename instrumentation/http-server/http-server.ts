@@ -87,7 +87,7 @@ class ServerWatch {
     }
     // A framework may find later that the operation's own handler is further on.
     recorder.handling(record, undefined, now);
-    if (record.operation !== undefined) recorder.admit(record, now);
+    if (record.operation !== undefined) recorder.admit(record, now, true);
     if (hasBody(request)) carryScope(request, record);
     this.#listen(socket, server);
     const exchange: Exchange = { record, request, response, socket, server, outsideHandler: false };

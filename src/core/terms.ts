@@ -169,6 +169,13 @@ export type PostCancelResult = (typeof POST_CANCEL_RESULTS)[number];
 export const WORK_KINDS = ['http', 'sql', 'handler', 'subtask', 'other'] as const;
 export type WorkKind = (typeof WORK_KINDS)[number];
 
+/**
+ * What kind of load a request is: `retry` = a repeat of live work or part of one, `replay` = old work that is let
+ * run again after a fault, `probe` = asks whether a thing works, `background` = nobody waits for it.
+ */
+export const WORKLOADS = ['live', 'retry', 'replay', 'probe', 'background'] as const;
+export type Workload = (typeof WORKLOADS)[number];
+
 /** Label value for anything outside a list or beyond a cap. */
 export const OTHER = 'other';
 /** Label value where a thing exists but nobody named it (a caller that says nothing). */

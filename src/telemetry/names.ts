@@ -31,6 +31,7 @@ import {
   VIOLATIONS,
   WITHDRAWAL_RESULTS,
   WORK_KINDS,
+  WORKLOADS,
 } from '../core/terms.ts';
 
 export const SCOPE_NAME = 'otel-time-budget';
@@ -59,6 +60,7 @@ export const CLOSED_LABELS = {
   attempt_owner: ATTEMPT_OWNERS,
   repeat_result: REPEAT_RESULTS,
   work_kind: WORK_KINDS,
+  workload: WORKLOADS,
   post_cancel_result: POST_CANCEL_RESULTS,
   intended: INTENDED,
   violation: VIOLATIONS,
@@ -410,6 +412,42 @@ export const METRICS = {
     'Fallbacks by the dependency that they stand in for; their own calls count under those they go to.',
   ),
   fallbackSeconds: counter('time_budget.fallback.seconds', 's', ['dependency'], 'Time that fallbacks took.'),
+  workloadAdmitted: counter(
+    'time_budget.workload.admitted',
+    '{request}',
+    ['workload'],
+    'Admitted requests by workload; counted with their first call, at the latest when they end.',
+  ),
+  workloadCompleted: counter(
+    'time_budget.workload.completed',
+    '{request}',
+    ['workload', 'outcome'],
+    'Ended requests by workload and outcome.',
+  ),
+  workloadPeak: gauge(
+    'time_budget.workload.peak_rate',
+    '{request}/s',
+    ['workload'],
+    'Admissions per second in the busiest 100 ms of the last 30 to 60 seconds.',
+  ),
+  workloadCalls: counter(
+    'time_budget.workload.calls',
+    '{call}',
+    ['dependency', 'workload'],
+    'Calls that are no live, original work: repeats, and calls of requests of another workload.',
+  ),
+  workloadExecution: counter(
+    'time_budget.workload.execution.seconds',
+    's',
+    ['dependency', 'workload'],
+    'The part of execution that is no live, original work.',
+  ),
+  arrivalRepeats: counter(
+    'time_budget.arrival_repeats',
+    '{request}',
+    ['attempt_owner'],
+    'Requests that the service itself has told to be repeats, by who repeats.',
+  ),
   poolWait: histogram(
     'db.client.connection.wait_time',
     's',

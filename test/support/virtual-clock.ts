@@ -1,5 +1,5 @@
 /** A clock that stands still until it is told; the loop is idle unless a wait is set. */
-import type { Clock } from '../../src/recorder.ts';
+import type { Clock } from '../../src/clock.ts';
 
 export interface VirtualClock extends Clock {
   at: number;
