@@ -21,6 +21,7 @@ function numberWriter(family: Family<NumberCell>): () => string {
   const head = headOf(family, name);
   const series = new LabelTexts();
   return () => {
+    family.refresh?.();
     let text = '';
     for (const cell of family.cells) {
       const labels = series.of(cell);
