@@ -14,6 +14,8 @@ interface Breaker {
 const STATES: readonly BreakerState[] = ['closed', 'open', 'half_open', 'open'];
 
 const watched = new WeakSet<object>();
+/** Attempts on their way: those that waited for a probe are given to `execute` again, by the breaker itself. */
+const underWay = new WeakSet<object>();
 
 /**
  * `const breaker = watchCockatielBreaker('stock', circuitBreaker(handleAll, options))`; gives back the breaker, which
@@ -37,13 +39,14 @@ export function watchCockatielBreaker<B extends Breaker>(dependency: string, bre
   breaker.onStateChange((next) => watch.changed(STATES[next] ?? 'open'));
 
   const execute = (work: unknown, ...rest: unknown[]): unknown => {
-    if (typeof work !== 'function') return inner.call(breaker, work, ...rest);
+    if (typeof work !== 'function' || underWay.has(work)) return inner.call(breaker, work, ...rest);
     const scope = currentScope();
     let isLetThrough = false;
     const attempt = (...args: unknown[]): unknown => {
       isLetThrough = true;
       return watch.run(() => work(...args));
     };
+    underWay.add(attempt);
     const result: unknown = inner.call(breaker, attempt, ...rest);
     // Before the caller's own reaction, which may ask for the next repeat. A breaker inside the work has its own.
     if (result instanceof Promise) {

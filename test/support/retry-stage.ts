@@ -224,7 +224,10 @@ export function startRetryStage(port: number, config: ConfigOptions): RetryStage
     adapters: [httpClient, undiciClient],
     config: {
       ...config,
-      dependencies: { [DEPENDENCY]: { match: [`127.0.0.1:${port}`], ...config.dependencies?.[DEPENDENCY] } },
+      dependencies: {
+        ...config.dependencies,
+        [DEPENDENCY]: { match: [`127.0.0.1:${port}`], ...config.dependencies?.[DEPENDENCY] },
+      },
     },
   });
   activateRecorder(t.recorder);
