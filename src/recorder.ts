@@ -11,6 +11,7 @@ import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
 import { type Headers, readBudget } from './core/received.ts';
 import { type CancelSource, NO_DEPENDENCY, UNKNOWN } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
+import { LoadRecorder } from './load-recorder.ts';
 import { BudgetError, RequestRecord } from './records.ts';
 import { RetryRecorder } from './retry-recorder.ts';
 import { abortSignals, releaseSignal } from './scope-signal.ts';
@@ -40,6 +41,7 @@ export class Recorder {
   readonly typical: TypicalDurations;
   readonly retries: RetryRecorder;
   readonly workloads: WorkloadRecorder;
+  readonly load: LoadRecorder;
   /** Some operation has an entry policy of its own, so what arrived is kept until the operation is known. */
   readonly #operationsDiffer: boolean;
 
@@ -58,6 +60,7 @@ export class Recorder {
       config.callers,
     );
     this.retries = new RetryRecorder(this);
+    this.load = new LoadRecorder(this);
     families.policyInfo.cell(config.policyVersion).value = 1;
     for (const settings of Object.values(config.dependencies)) {
       const name = this.series.dependencies.fold(settings.name);
@@ -96,6 +99,7 @@ export class Recorder {
       record.trusted = trusted;
     }
     if (operation !== undefined) record.operation = this.series.operations.fold(operation);
+    this.load.move(record, 'arriving');
     return record;
   }
 
@@ -129,7 +133,7 @@ export class Recorder {
     const series = this.series.who(record.caller, record.operation, record.priority);
     record.series = series;
     series.offered.add(1);
-    series.admitted.add(1);
+    this.load.move(record, 'undecided');
     if (record.repeated) series.retried.add(1);
     this.families.verdicts.cell(record.caller, record.verdict).add(1);
     for (const call of record.early ?? []) this.calls.recordRemainingOf(call, record);
@@ -170,7 +174,7 @@ export class Recorder {
   finish(record: RequestRecord, ending: Ending, now: number): void {
     if (record.endedAt !== undefined) return;
     this.admit(record, now);
-    const givenUp = record.handlerEndedAt === undefined && isGivenUp(ending);
+    const givenUp = isGivenUp(record, ending);
     if (givenUp) record.cancel('local_timeout', now);
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
     if (record.repeats !== undefined) this.retries.release(record, now);
@@ -178,6 +182,7 @@ export class Recorder {
     const series = record.series;
     const operation = record.operation ?? UNMATCHED;
     series?.outcome(outcome).add(1);
+    this.load.decide(record, ending, outcome);
     this.workloads.complete(record, outcome);
     if (record.cancelSource !== undefined)
       this.families.cancellations.cell(operation, record.cancelSource).add(1);
@@ -188,15 +193,14 @@ export class Recorder {
     this.#describe(record, operation, now);
     releaseSignal(record);
     if (record.handlerScope !== undefined) releaseSignal(record.handlerScope);
-    record.received = undefined;
-    record.routing = undefined;
-    record.span = undefined;
+    record.letGo(now);
   }
 
   /** The handler has really ended, which may be long after the reply. */
   handlerEnded(record: RequestRecord, now: number): void {
     if (record.handlerEndedAt !== undefined) return;
     record.handlerEndedAt = now;
+    record.settle(now);
     const uselessAt = record.uselessAt();
     if (now <= uselessAt) return;
     this.families.postCancelSeconds.cell(NO_DEPENDENCY, 'handler', 'no').add((now - uselessAt) / 1000);
@@ -220,7 +224,7 @@ export class Recorder {
     if (now < record.deadlineAt && record.outcome !== 'expired') return;
     const expiry = record.ledger.expiry;
     this.families.expiries.cell(expiry?.call?.dependency ?? NO_DEPENDENCY, expiry?.phase ?? 'queue').add(1);
-    if (record.outcome !== 'expired' && record.outcome !== 'late') return;
+    if (record.outcome !== 'expired' && record.outcome !== 'late' && record.outcome !== 'refused') return;
     record.cause = decideCause({
       ledger: record.ledger,
       effectiveMs: record.effectiveMs ?? 0,

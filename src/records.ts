@@ -3,7 +3,14 @@ import type { Span } from '@opentelemetry/api';
 import { Call, type CallTarget } from './core/call.ts';
 import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
-import type { AttemptOwner, BreakerState, CancelSource, ExpiryCause, Workload } from './core/terms.ts';
+import type {
+  AttemptOwner,
+  BreakerState,
+  CancelSource,
+  ExpiryCause,
+  InFlightState,
+  Workload,
+} from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
 import type { LiveRetryBudget } from './live-retry-budget.ts';
 import type { PendingRepeat } from './retry-recorder.ts';
@@ -51,6 +58,12 @@ export interface FallbackMark {
   sharesDependency: boolean;
 }
 
+/** What a request holds until its work has ended. */
+export interface Hold {
+  /** The request, its handler, or the last of its calls has ended. */
+  settle(now: number): void;
+}
+
 export class RequestRecord extends TimeBudget implements Scope {
   readonly detached = false;
   span: Span | undefined;
@@ -88,8 +101,36 @@ export class RequestRecord extends TimeBudget implements Scope {
   /** Calls that ended before the operation was known. */
   early: CallRecord[] | undefined;
 
+  /** Where it is counted among the requests in flight. */
+  standing: InFlightState | undefined;
+  holds: Hold[] | undefined;
+
   get request(): RequestRecord {
     return this;
+  }
+
+  override end(now: number, idleMs: number): void {
+    super.end(now, idleMs);
+    if (this.openCalls === 0) this.settle(now);
+  }
+
+  /** As far as it can be seen, nothing of it is running any more. */
+  get isOver(): boolean {
+    if (this.endedAt === undefined || this.openCalls > 0) return false;
+    return !this.handlerTracked || this.handlerEndedAt !== undefined;
+  }
+
+  /** It has ended: what it was recorded with is not needed any more. */
+  letGo(now: number): void {
+    this.received = undefined;
+    this.routing = undefined;
+    this.span = undefined;
+    this.settle(now);
+  }
+
+  settle(now: number): void {
+    if (this.holds === undefined) return;
+    for (const hold of this.holds) hold.settle(now);
   }
 }
 

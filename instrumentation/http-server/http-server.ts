@@ -152,7 +152,9 @@ class ServerWatch {
   }
 
   #complete({ record, response, outsideHandler }: Exchange, now: number): void {
-    const ending = { completed: true, status: response.statusCode, outsideHandler };
+    const status = response.statusCode;
+    const retryAfter = status === 503 && response.hasHeader('retry-after');
+    const ending = { completed: true, status, outsideHandler, retryAfter };
     this.#hooks.recorder.finish(record, ending, now);
     if (record.handlerTracked || record.handlerEndedAt !== undefined) return;
     watchLateEnd(this.#hooks, response, record);

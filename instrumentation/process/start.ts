@@ -19,7 +19,7 @@ export async function start(): Promise<void> {
   }
   if (enforces(result.config)) {
     complain(
-      'mode enforce: so far the retry guard refuses; requests and calls are recorded, and not refused or stopped',
+      'mode enforce: so far the retry guard and admission gates refuse; other requests and calls are recorded, and not refused or stopped',
     );
   }
   // Only now: all that is needed to run takes ten times as long to load.

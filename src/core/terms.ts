@@ -82,6 +82,36 @@ export const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
+/**
+ * Why a request was refused for lack of room, by what said so. `capacity` = answered 503 without saying more, `quota` =
+ * too many requests of this caller (429). The others are the triggers near the bottleneck, as the service names them.
+ */
+export const SHED_REASONS = [
+  'concurrency',
+  'queue_age',
+  'memory',
+  'pool_wait',
+  'event_loop',
+  'composite',
+  'capacity',
+  'quota',
+] as const;
+export type ShedReason = (typeof SHED_REASONS)[number];
+
+/**
+ * Where a request in flight stands. `arriving` = its operation is not known yet and it is not counted as offered,
+ * `undecided` = it is, and may still be refused, `admitted` = it was given a permit.
+ */
+export const IN_FLIGHT_STATES = ['arriving', 'undecided', 'admitted'] as const;
+export type InFlightState = (typeof IN_FLIGHT_STATES)[number];
+
+/** How what waited in a queue left it. `replaced` = for something of a higher priority. */
+export const QUEUE_RESULTS = ['started', 'expired', 'too_old', 'replaced', 'caller_gone'] as const;
+export type QueueResult = (typeof QUEUE_RESULTS)[number];
+
+/** Changes of a degraded mode. */
+export const MODE_CHANGES = ['enter', 'exit'] as const;
+
 /** What kind of attempt a call is. A reconnect loads nothing again and stays out of the ratios. */
 export const ATTEMPT_KINDS = ['original', 'resend', 'reexecute', 'reconnect', 'hedge'] as const;
 export type AttemptKind = (typeof ATTEMPT_KINDS)[number];
@@ -159,7 +189,13 @@ export const HEADER_FAULTS = [
 export type HeaderFault = (typeof HEADER_FAULTS)[number];
 
 /** Findings that should never happen on a healthy path. */
-export const VIOLATIONS = ['reset', 'started_after_end', 'double_owner', 'commit_after_cancel'] as const;
+export const VIOLATIONS = [
+  'reset',
+  'started_after_end',
+  'double_owner',
+  'commit_after_cancel',
+  'degraded_non_degradable',
+] as const;
 
 /** How a piece of work that went on after a cancel ended. */
 export const POST_CANCEL_RESULTS = ['completed', 'failed', 'stopped', 'started_after'] as const;

@@ -1,7 +1,15 @@
 /** The record of one request: the budget it came with, its calls, who cancelled it, how it ended. */
 import type { Call } from './call.ts';
 import { type Expiry, Ledger } from './ledger.ts';
-import type { BudgetSource, CancelSource, Outcome, Priority, Verdict } from './terms.ts';
+import type {
+  BudgetSource,
+  CancelSource,
+  Outcome,
+  Priority,
+  RefusalReason,
+  ShedReason,
+  Verdict,
+} from './terms.ts';
 
 /** Ended calls kept for the critical path before they are folded into sums: bounds the memory of a request. */
 const MAX_BATCH = 256;
@@ -22,6 +30,13 @@ export interface Arrival {
   /** The sender told its own remaining time in our header, so it is one of ours and not a public client. */
   readonly fromInstrumented: boolean;
 }
+
+/** What the service, or a queue in it, has said of a request. `mode` is the name of a degraded mode. */
+export type Disposition =
+  | { readonly kind: 'waiting' }
+  | { readonly kind: 'shed'; readonly reason: ShedReason }
+  | { readonly kind: 'refused'; readonly reason: RefusalReason }
+  | { readonly kind: 'degraded'; readonly mode: string };
 
 export class TimeBudget {
   readonly arrivedAt: number;
@@ -45,6 +60,8 @@ export class TimeBudget {
   endedAt: number | undefined;
   handlerEndedAt: number | undefined;
   outcome: Outcome | undefined;
+  /** undefined where nobody has said anything, which is the rule. */
+  disposition: Disposition | undefined;
   /** Calls in progress that belong to the request (detached ones do not). */
   openCalls = 0;
   #isHandlerOwn = false;
@@ -103,6 +120,13 @@ export class TimeBudget {
   rehandle(now: number): void {
     if (this.#isHandlerOwn) return;
     this.#isHandlerOwn = true;
+    this.handlerAt = now;
+    this.ledger.requeue();
+  }
+
+  /** It waited in a queue of the service's own until now. */
+  waited(now: number): void {
+    if (this.#isHandlerOwn) return;
     this.handlerAt = now;
     this.ledger.requeue();
   }

@@ -1,4 +1,5 @@
 import { wrongValue } from './config-problem.ts';
+import { degradedModeProblems, degradedModeSettings } from './config-resolve-degraded.ts';
 import { retryBudgetProblems, retryBudgetSettings } from './config-resolve-retry.ts';
 import {
   type ConfigOptions,
@@ -41,6 +42,7 @@ export function resolveSettings(layers: readonly Layer[]): Resolution {
     ...capProblems(settings, label),
     ...matchProblems(settings, label),
     ...retryBudgetProblems(options.retryBudgets ?? {}, label),
+    ...degradedModeProblems(options.degradedModes ?? {}, label),
   ];
   return problems.length === 0 ? { settings, policyVersion: options.policyVersion } : { problems };
 }
@@ -101,6 +103,7 @@ function settingsOf(options: ConfigOptions): Settings {
       }),
     ),
     retryBudgets: mapped(options.retryBudgets, retryBudgetSettings),
+    degradedModes: mapped(options.degradedModes, degradedModeSettings),
     callers: [...new Set(options.callers)],
     labels: { ...DEFAULTS.labels, ...defined(options.labels) },
     bucketsS: options.bucketsS,

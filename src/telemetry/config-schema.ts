@@ -1,3 +1,4 @@
+import { degradedModes } from './config-schema-degraded.ts';
 import { makeKit, type Schema, type SchemaKit, type Zod4 } from './config-schema-kit.ts';
 import { retryBudgets } from './config-schema-retry.ts';
 import {
@@ -21,6 +22,8 @@ export const NAMED_GROUPS: readonly string[] = [
   'dependencies',
   'retry_budgets',
   'retryBudgets',
+  'degraded_modes',
+  'degradedModes',
 ];
 
 // Label values with a meaning of their own (core/terms.ts) would mix with a real name.
@@ -40,7 +43,7 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 
 const MODE_MEANING =
   'What the product may do: observe changes nothing, propagate also sends the headers that others act upon, ' +
-  'enforce also refuses; so far only the retries of the guard.';
+  'enforce also refuses; so far only the guard of retries and admission gates.';
 
 function mode(kit: SchemaKit, of: string): Schema {
   return kit.oneOf(`Mode of ${of}, instead of the mode of the whole.`, MODES);
@@ -210,6 +213,11 @@ function settings(kit: SchemaKit): Record<string, Schema> {
       kit,
       { pattern: DEPENDENCY_NAME, form: DEPENDENCY_NAME_FORM },
       { pattern: VERSION, form: VERSION_FORM },
+    ),
+    degraded_modes: degradedModes(
+      kit,
+      { pattern: DEPENDENCY_NAME, form: DEPENDENCY_NAME_FORM },
+      { pattern: OPERATION, form: OPERATION_FORM },
     ),
     callers: callers(kit),
     labels: labels(kit),

@@ -71,6 +71,7 @@ export interface ConfigOptions {
   readonly routes?: readonly RouteOptions[] | undefined;
   readonly dependencies?: Readonly<Record<string, DependencyOptions>> | undefined;
   readonly retryBudgets?: Readonly<Record<string, RetryBudgetDefinition>> | undefined;
+  readonly degradedModes?: Readonly<Record<string, DegradedModeDefinition>> | undefined;
   readonly callers?: readonly string[] | undefined;
   readonly labels?: Partial<LabelCaps> | undefined;
   readonly bucketsS?: readonly number[] | undefined;
@@ -121,6 +122,40 @@ export interface RetryBudgetDefinition {
   readonly floor?: LowSuccessFloor | undefined;
   readonly onEmpty?: EmptyBehaviour | undefined;
   readonly policyVersion?: string | undefined;
+}
+
+/** One degraded mode as it is given. */
+export interface DegradedModeDefinition {
+  /** Left out: it is thrown by hand. */
+  readonly trigger?:
+    | {
+        /** As Prometheus has it: a gauge as it is, a counter per second, a histogram by its mean. */
+        readonly metric: string;
+        /** `label=value`, all of which must hold; the series that are left are added up. */
+        readonly labels?: readonly string[] | undefined;
+        readonly enterAt: number;
+        readonly exitAt: number;
+        readonly windowMs?: number | undefined;
+      }
+    | undefined;
+  readonly leastMs?: number | undefined;
+  /** Operations that must never give a degraded answer. */
+  readonly nonDegradable?: readonly string[] | undefined;
+}
+
+export interface DegradedTrigger {
+  readonly metric: string;
+  readonly labels: readonly (readonly [key: string, value: string])[];
+  readonly enterAt: number;
+  readonly exitAt: number;
+  readonly windowMs: number | undefined;
+}
+
+export interface DegradedModeSettings {
+  readonly name: string;
+  readonly trigger: DegradedTrigger | undefined;
+  readonly leastMs: number | undefined;
+  readonly nonDegradable: readonly string[];
 }
 
 /** A retry budget and the dependencies whose repeats it pays for. */
@@ -185,6 +220,7 @@ export interface Settings {
   readonly routes: readonly RouteOptions[];
   readonly dependencies: Readonly<Record<string, DependencySettings>>;
   readonly retryBudgets: Readonly<Record<string, RetryBudgetSettings>>;
+  readonly degradedModes: Readonly<Record<string, DegradedModeSettings>>;
   /** Empty = learn from trusted senders, up to `labels.callers`. */
   readonly callers: readonly string[];
   readonly labels: LabelCaps;

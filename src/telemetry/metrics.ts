@@ -9,6 +9,8 @@ import {
   CLOSED_LABELS,
   type LabelName,
   labelKey,
+  MAX_MODES,
+  MAX_QUEUES,
   METRICS,
   type MetricDefinition,
   type MetricKey,
@@ -168,7 +170,10 @@ export function seriesBound(
 function labelBound(label: LabelName, caps: LabelCaps): number {
   if (label === 'operation' || label === 'dependency' || label === 'caller') return caps[label] + 2;
   if (label === 'pool') return caps.dependency + 1;
-  if (label === 'policy_version') return 1;
+  if (label === 'queue') return MAX_QUEUES;
+  if (label === 'mode') return MAX_MODES;
+  // Each mode has one.
+  if (label === 'policy_version' || label === 'trigger') return 1;
   // binding_term has the value `none` beside its list.
   return CLOSED_LABELS[label].length + (label === 'binding_term' ? 1 : 0);
 }

@@ -18,15 +18,21 @@ import {
   EXPIRY_CAUSES,
   FALLBACK_RESULTS,
   HEADER_FAULTS,
+  IN_FLIGHT_STATES,
+  MODE_CHANGES,
   OUTCOMES,
   PHASES,
   POST_CANCEL_RESULTS,
   PRIORITIES,
+  QUEUE_RESULTS,
   REFUSAL_REASONS,
   REPEAT_RESULTS,
   RETRY_BUDGET_FEEDS,
   RETRY_BUDGET_UNITS,
+  type RefusalReason,
   SHARES_DEPENDENCY,
+  SHED_REASONS,
+  type ShedReason,
   VERDICTS,
   VIOLATIONS,
   WITHDRAWAL_RESULTS,
@@ -39,6 +45,18 @@ export const SCOPE_NAME = 'otel-time-budget';
 export const POINTS = ['received', 'before_call', 'after_call'] as const;
 export const ATTEMPTS = ['first', 'repeat'] as const;
 export const INTENDED = ['yes', 'no'] as const;
+/** What an admission gate says no for. */
+export const GATE_REFUSALS = [
+  'concurrency',
+  'queue_age',
+  'quota',
+  'deadline_exceeded_before_dispatch',
+  'below_useful_minimum',
+  'caller_gone',
+] as const satisfies readonly (ShedReason | RefusalReason)[];
+export type GateRefusal = (typeof GATE_REFUSALS)[number];
+/** Whether a refusal held; `no` = in `observe` and `propagate`, where it only would have. */
+export const ENFORCED = ['yes', 'no'] as const;
 
 /** Labels whose values come from outside: capped, the excess folds into `other` and is counted. */
 export const OPEN_LABELS = ['operation', 'dependency', 'caller'] as const;
@@ -75,6 +93,12 @@ export const CLOSED_LABELS = {
   breaker_state: BREAKER_STATES,
   fallback_result: FALLBACK_RESULTS,
   shares_dependency: SHARES_DEPENDENCY,
+  shed_reason: SHED_REASONS,
+  in_flight_state: IN_FLIGHT_STATES,
+  queue_result: QUEUE_RESULTS,
+  gate_refusal: GATE_REFUSALS,
+  enforced: ENFORCED,
+  mode_change: MODE_CHANGES,
 } as const;
 export type ClosedLabel = keyof typeof CLOSED_LABELS;
 
@@ -97,12 +121,28 @@ const LABEL_KEYS: Partial<Record<ClosedLabel | OpenLabel, string>> = {
   budget_feed: 'feed',
   breaker_state: 'state',
   fallback_result: 'result',
+  shed_reason: 'reason',
+  in_flight_state: 'state',
+  queue_result: 'result',
+  gate_refusal: 'reason',
+  mode_change: 'change',
 };
-export type LabelName = ClosedLabel | OpenLabel | 'policy_version' | 'pool';
+/** Names that the service declares in code or configuration; one too many is refused there. */
+export const DECLARED_LABELS = ['queue', 'mode', 'trigger'] as const;
+/** Most queues, gates and bulkheads of a process, and most degraded modes; a mode has one trigger. */
+export const MAX_QUEUES = 20;
+export const MAX_MODES = 20;
+export type LabelName =
+  | ClosedLabel
+  | OpenLabel
+  | (typeof DECLARED_LABELS)[number]
+  | 'policy_version'
+  | 'pool';
 
 export function labelKey(label: LabelName): string {
   if (label === 'pool') return 'db.client.connection.pool.name';
-  if (label === 'policy_version') return label;
+  if (label === 'policy_version' || label === 'queue' || label === 'mode' || label === 'trigger')
+    return label;
   return LABEL_KEYS[label] ?? label;
 }
 
@@ -135,12 +175,29 @@ const WHO = ['caller', 'operation', 'priority'] as const;
 /** The catalogue. A Prometheus name is the name with `_` for `.`, and `_total` behind a counter. */
 export const METRICS = {
   offered: counter('time_budget.offered', '{request}', WHO, 'Requests that arrived.'),
-  admitted: counter('time_budget.admitted', '{request}', WHO, 'Requests whose handler was let run.'),
+  admitted: counter(
+    'time_budget.admitted',
+    '{request}',
+    WHO,
+    'Requests that were let in: counted with their permit, without one when they end (docs/load.md).',
+  ),
+  shed: counter(
+    'time_budget.shed',
+    '{request}',
+    [...WHO, 'shed_reason'],
+    'Requests refused for lack of room, instead of being admitted.',
+  ),
+  inFlight: gauge(
+    'time_budget.in_flight',
+    '{request}',
+    ['in_flight_state'],
+    'Requests that have not ended. offered = admitted + shed + refused + undecided; admitted = their outcomes + admitted in flight.',
+  ),
   retried: counter(
     'time_budget.retried',
     '{request}',
     WHO,
-    'Admitted requests that are repeats, or part of one: their sender or one before it had tried before.',
+    'Requests that arrived as repeats, or part of one: their sender or one before it had tried before.',
   ),
   outcomes: counter(
     'time_budget.outcomes',
@@ -275,7 +332,12 @@ export const METRICS = {
     ['dependency'],
     'The part of it past the deadline of the request.',
   ),
-  executing: gauge('time_budget.executing', '{call}', ['dependency'], 'Calls in flight.'),
+  executing: gauge(
+    'time_budget.executing',
+    '{call}',
+    ['dependency'],
+    'Calls in flight; under the name of an admission gate, requests whose work has not ended.',
+  ),
   cancellations: counter(
     'time_budget.cancellations',
     '{request}',
@@ -304,7 +366,7 @@ export const METRICS = {
     'time_budget.violations',
     '{violation}',
     ['violation'],
-    'Findings that should not happen: a call given more than was left or started after the end, two layers that repeat one operation.',
+    'Findings that should not happen: a call given more than was left or started after the end, two layers that repeat one operation, a degraded answer where none may be.',
   ),
   headerInvalid: counter(
     'time_budget.header.invalid',
@@ -447,6 +509,57 @@ export const METRICS = {
     '{request}',
     ['attempt_owner'],
     'Requests that the service itself has told to be repeats, by who repeats.',
+  ),
+  queueAge: histogram(
+    'time_budget.queue_age.seconds',
+    's',
+    ['queue', 'priority'],
+    'Time that something waited in a queue, however it left.',
+  ),
+  queueOldest: gauge(
+    'time_budget.queue_oldest.seconds',
+    's',
+    ['queue', 'priority'],
+    'How long the oldest of the class has waited; 0 where none waits.',
+  ),
+  queueUsefulLife: gauge(
+    'time_budget.queue_useful_life.seconds',
+    's',
+    ['queue'],
+    'Age from which something in the queue is not worth starting.',
+  ),
+  queueDepth: gauge('time_budget.queue_depth', '{item}', ['queue'], 'What waits in the queue.'),
+  queueEntered: counter('time_budget.queue_entered', '{item}', ['queue'], 'What had to wait.'),
+  queueLeft: counter(
+    'time_budget.queue_left',
+    '{item}',
+    ['queue', 'queue_result'],
+    'What left the queue, by how: entered = left + depth.',
+  ),
+  gateRefused: counter(
+    'time_budget.gate_refused',
+    '{request}',
+    ['queue', 'gate_refusal', 'enforced'],
+    'Requests that an admission gate refused; enforced no = would have refused, and let in.',
+  ),
+  concurrencyUsed: gauge(
+    'time_budget.concurrency_used',
+    '{permit}',
+    ['dependency'],
+    'Permits that are held, of a bulkhead or, under its name, of an admission gate.',
+  ),
+  concurrencyLimit: gauge('time_budget.concurrency_limit', '{permit}', ['dependency'], 'Permits there are.'),
+  degradedActive: gauge(
+    'time_budget.degraded_active',
+    '{mode}',
+    ['mode', 'trigger'],
+    '1 while the degraded mode is on.',
+  ),
+  degradedChanges: counter(
+    'time_budget.degraded_changes',
+    '{change}',
+    ['mode', 'trigger', 'mode_change'],
+    'Times a degraded mode was entered and left.',
   ),
   poolWait: histogram(
     'db.client.connection.wait_time',

@@ -10,6 +10,8 @@ import {
   PHASES,
   type Priority,
   REFUSAL_REASONS,
+  SHED_REASONS,
+  type ShedReason,
   VERDICTS,
   VIOLATIONS,
 } from '../core/terms.ts';
@@ -67,6 +69,7 @@ export class LabelSet {
 export interface WhoSeries {
   readonly offered: NumberCell;
   readonly admitted: NumberCell;
+  readonly shed: (reason: ShedReason) => NumberCell;
   readonly retried: NumberCell;
   readonly outcome: (outcome: Outcome) => NumberCell;
   readonly insufficient: NumberCell;
@@ -185,9 +188,11 @@ export class Series {
     const outcomes = new Map<Outcome, NumberCell>();
     for (const outcome of OUTCOMES)
       outcomes.set(outcome, f.outcomes.cell(caller, operation, priority, outcome));
+    for (const reason of SHED_REASONS) f.shed.cell(caller, operation, priority, reason);
     return {
       offered: f.offered.cell(caller, operation, priority),
       admitted: f.admitted.cell(caller, operation, priority),
+      shed: (reason) => f.shed.cell(caller, operation, priority, reason),
       retried: f.retried.cell(caller, operation, priority),
       outcome: (outcome) => outcomes.get(outcome) ?? f.outcomes.cell(caller, operation, priority, outcome),
       insufficient: f.insufficient.cell(caller, operation),

@@ -256,7 +256,7 @@ describe('without an SDK of its own', () => {
     const service = await start([...OURS, ESM], env);
     await order(service);
     expect(service.child.stderr).toBe(
-      'otel-time-budget: mode enforce: so far the retry guard refuses; requests and calls are recorded, and not refused or stopped\n',
+      'otel-time-budget: mode enforce: so far the retry guard and admission gates refuse; other requests and calls are recorded, and not refused or stopped\n',
     );
   });
 

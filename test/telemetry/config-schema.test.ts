@@ -79,6 +79,19 @@ const FULL: Full<ConfigOptions> = {
       policyVersion: 'r1',
     },
   },
+  degradedModes: {
+    cached: {
+      trigger: {
+        metric: 'time_budget_queue_depth',
+        labels: ['queue=a'],
+        enterAt: 2,
+        exitAt: 1,
+        windowMs: 10,
+      },
+      leastMs: 0,
+      nonDegradable: ['a'],
+    },
+  },
   callers: ['c'],
   labels: { operations: 5, dependencies: 6, callers: 7 },
   bucketsS: [1, 2],
@@ -90,7 +103,8 @@ function sampleKeys(value: unknown, prefix = '', named = false): string[] {
   return Object.entries(value).flatMap(([key, child]) => {
     const path = `${prefix}${named ? '*' : key}`;
     const names =
-      Array.isArray(child) || (prefix === '' && ['operations', 'dependencies', 'retryBudgets'].includes(key));
+      Array.isArray(child) ||
+      (prefix === '' && ['operations', 'dependencies', 'retryBudgets', 'degradedModes'].includes(key));
     return [...(named ? [] : [path]), ...sampleKeys(child, `${path}.`, names)];
   });
 }
@@ -99,7 +113,10 @@ describe('the schema', () => {
   test('the options have the keys of the interface, the file the same in snake_case and `version`', () => {
     const options = schemaKeys(JSON.parse(JSON.stringify(z.toJSONSchema(optionsSchema(z), { io: 'input' }))));
     const withoutScalars = sampleKeys(FULL).filter(
-      (key) => !/^(callers|bucketsS|propagation\.hosts)\.|match\.|headers\.|\.dependencies\./.test(key),
+      (key) =>
+        !/^(callers|bucketsS|propagation\.hosts)\.|match\.|labels\.\d|nonDegradable\.|headers\.|\.dependencies\./.test(
+          key,
+        ),
     );
     expect(withoutScalars.sort()).toEqual(options.toSorted());
     const file = schemaKeys(publishedSchema());

@@ -1,0 +1,142 @@
+/**
+ * Where the load of this process is counted: what is in flight, what was let in and what was not, and everything that
+ * is read when it is collected: gates, queues, bulkheads and degraded modes.
+ */
+import { type Ending, shedReasonOf } from './core/outcome.ts';
+import { IN_FLIGHT_STATES, type InFlightState, type Outcome } from './core/terms.ts';
+import { LiveDegradedMode } from './live-degraded-mode.ts';
+import type { Recorder } from './recorder.ts';
+import type { RequestRecord } from './records.ts';
+import type { NumberCell } from './telemetry/metrics.ts';
+import { MAX_MODES, MAX_QUEUES } from './telemetry/names.ts';
+
+/** Something with a name of its own in metrics, which tells its state when it is asked. */
+export interface Watched {
+  readonly kind: 'queue' | 'mode';
+  readonly name: string;
+  /** Makes its series at 0. Once for each recorder. */
+  connect(recorder: Recorder): void;
+  /** Brings up to date what nothing else does. */
+  refresh(now: number): void;
+}
+
+const early: Watched[] = [];
+
+/** Kept for the recorder that is started later. The undo of `add`. */
+export function addEarly(watched: Watched): () => void {
+  refuseExcess(early, watched);
+  early.push(watched);
+  return () => remove(early, watched);
+}
+
+export class LoadRecorder {
+  readonly #recorder: Recorder;
+  readonly #inFlight: Readonly<Record<InFlightState, NumberCell>>;
+  readonly #watched: Watched[] = [];
+  #isRefreshing = false;
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+    const { families, config } = recorder;
+    // Built from IN_FLIGHT_STATES itself, so every state is there.
+    this.#inFlight = Object.fromEntries(
+      IN_FLIGHT_STATES.map((state) => [state, families.inFlight.cell(state)]),
+    ) as Record<InFlightState, NumberCell>;
+    for (const settings of Object.values(config.degradedModes)) this.add(new LiveDegradedMode(settings));
+    for (const watched of early.splice(0))
+      if (this.get(watched.kind, watched.name) === undefined) this.add(watched);
+    const refresh = () => this.#refresh();
+    for (const family of [
+      families.queueDepth,
+      families.queueOldest,
+      families.queueUsefulLife,
+      families.concurrencyUsed,
+      families.concurrencyLimit,
+      families.degradedActive,
+    ]) {
+      family.refresh = refresh;
+    }
+  }
+
+  /** Takes a request from one state to another; undefined: it has ended. */
+  move(record: RequestRecord, to: InFlightState | undefined): void {
+    const from = record.standing;
+    if (from !== undefined) this.#inFlight[from].value--;
+    if (to !== undefined) this.#inFlight[to].value++;
+    record.standing = to;
+  }
+
+  /** It was given a permit: this is when it is counted as admitted. */
+  grant(record: RequestRecord): void {
+    if (record.standing === 'admitted' || record.endedAt !== undefined) return;
+    record.series?.admitted.add(1);
+    this.move(record, 'admitted');
+  }
+
+  /**
+   * The request has ended. Without a permit its answer is the first to say whether it was let in, so that it is
+   * counted as admitted, shed or refused only now. What was let in and is refused after all stays admitted, with
+   * the outcome `shed`.
+   */
+  decide(record: RequestRecord, ending: Ending, outcome: Outcome): void {
+    const said = record.disposition;
+    if (record.standing !== 'admitted') {
+      if (outcome === 'shed') {
+        const reason = said?.kind === 'shed' ? said.reason : shedReasonOf(record, ending);
+        record.series?.shed(reason ?? 'capacity').add(1);
+      } else if (outcome !== 'refused') record.series?.admitted.add(1);
+    }
+    this.move(record, undefined);
+    if (said?.kind !== 'degraded' || (outcome !== 'degraded' && outcome !== 'late')) return;
+    const mode = this.get('mode', said.mode);
+    if (mode instanceof LiveDegradedMode && mode.isForbidden(record.operation)) {
+      this.#recorder.families.violations.cell('degraded_non_degradable').add(1);
+    }
+  }
+
+  get(kind: Watched['kind'], name: string): Watched | undefined {
+    return find(this.#watched, kind, name);
+  }
+
+  /**
+   * Its series are there from now on, until the undo; after it they stand still. Throws RangeError for a name that is
+   * taken, and for one too many.
+   */
+  add(watched: Watched): () => void {
+    refuseExcess(this.#watched, watched);
+    this.#watched.push(watched);
+    watched.connect(this.#recorder);
+    return () => remove(this.#watched, watched);
+  }
+
+  /** A mode reads the metric it is tied to, which may be one of those that are being refreshed. */
+  #refresh(): void {
+    if (this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    const now = this.#recorder.clock.now();
+    for (const watched of this.#watched) {
+      try {
+        watched.refresh(now);
+      } catch {
+        this.#recorder.families.internalErrors.cell().add(1);
+      }
+    }
+    this.#isRefreshing = false;
+  }
+}
+
+function refuseExcess(list: readonly Watched[], { kind, name }: Watched): void {
+  if (find(list, kind, name) !== undefined) throw new RangeError(`there is a ${kind} ${name} already`);
+  const most = kind === 'mode' ? MAX_MODES : MAX_QUEUES;
+  if (list.filter((each) => each.kind === kind).length < most) return;
+  throw new RangeError(`at most ${most} names of one kind, ${name} is one too many`);
+}
+
+function find(list: readonly Watched[], kind: Watched['kind'], name: string): Watched | undefined {
+  return list.find((each) => each.kind === kind && each.name === name);
+}
+
+function remove(list: Watched[], watched: Watched): void {
+  const at = list.indexOf(watched);
+  if (at >= 0) list.splice(at, 1);
+}
