@@ -1,7 +1,7 @@
 /** A retry budget that counts: what is paid in and out of it becomes metrics, whoever does it. */
 import { createRetryBudget, type RetryBudgetOptions } from './core/create-retry-budget.ts';
 import type { RetryBudget } from './core/retry-budget.ts';
-import type { DepositSource } from './core/terms.ts';
+import { type DepositSource, EMPTY_BEHAVIOURS, type EmptyBehaviour } from './core/terms.ts';
 import type { Families, NumberCell } from './telemetry/metrics.ts';
 
 interface Cells {
@@ -12,6 +12,8 @@ interface Cells {
   readonly granted: NumberCell;
   readonly refused: NumberCell;
   readonly deposits: Readonly<Record<DepositSource, NumberCell>>;
+  readonly owed: NumberCell;
+  readonly dispositions: Readonly<Record<EmptyBehaviour, NumberCell>>;
 }
 
 export class LiveRetryBudget implements RetryBudget {
@@ -30,6 +32,7 @@ export class LiveRetryBudget implements RetryBudget {
   /** Makes every series of this budget at 0. `label` is its name, folded. */
   connect(families: Families, label: string): void {
     const deposit = (source: DepositSource) => families.retryDeposits.cell(label, source);
+    const dispose = (behaviour: EmptyBehaviour) => families.retryDispositions.cell(label, behaviour);
     this.#cells = {
       balance: families.retryBalance.cell(label),
       capacity: families.retryCapacity.cell(label),
@@ -37,6 +40,12 @@ export class LiveRetryBudget implements RetryBudget {
       exhausted: families.retryExhausted.cell(label),
       granted: families.retryWithdrawals.cell(label, 'granted'),
       refused: families.retryWithdrawals.cell(label, 'refused'),
+      owed: families.retryOwed.cell(label),
+      dispositions: {
+        original_error: dispose(EMPTY_BEHAVIOURS[0]),
+        managed_background: dispose(EMPTY_BEHAVIOURS[1]),
+        degrade: dispose(EMPTY_BEHAVIOURS[2]),
+      },
       deposits: { original: deposit('original'), success: deposit('success'), refund: deposit('refund') },
     };
     families.retryFloor.cell(label).value = this.floor;
@@ -89,6 +98,16 @@ export class LiveRetryBudget implements RetryBudget {
     const isGranted = this.#budget.tryWithdraw(now, cost);
     this.#cells?.[isGranted ? 'granted' : 'refused'].add(1);
     return isGranted;
+  }
+
+  /** A repeat was refused because it is empty, and this becomes of its operation. */
+  dispose(behaviour: EmptyBehaviour): void {
+    this.#cells?.dispositions[behaviour].add(1);
+  }
+
+  /** So many more repeats are owed by the background of the service; negative when they are settled. */
+  owe(count: number): void {
+    this.#cells?.owed.add(count);
   }
 
   fail(now: number): void {

@@ -14,6 +14,7 @@ import type { PendingRepeat } from '../retry-recorder.ts';
 import type { Mode } from '../telemetry/config-settings.ts';
 import { ATTR, EVENT } from '../telemetry/names.ts';
 import { type Failure, readFailure } from './failure.ts';
+import { handOver, type OwedRepeat } from './owed-repeat.ts';
 import { findTarget } from './target.ts';
 
 /** What holds for all repeats of a loop or of a client. */
@@ -31,6 +32,11 @@ export interface RetryPolicy {
   readonly expectedAttemptMs?: number | undefined;
   /** Cost of a repeat in the unit of the budget; left out for a usual one. */
   readonly cost?: number | undefined;
+  /**
+   * Takes over a repeat that an empty budget refuses, where the budget's `on_empty` is `managed_background`. The
+   * caller gets the error at hand all the same. Left out: nobody takes over, and that error is all there is.
+   */
+  readonly background?: ((repeat: OwedRepeat) => void) | undefined;
 }
 
 /** One failed attempt. */
@@ -124,6 +130,9 @@ export function askIn(scope: Scope | undefined, ask: RetryAsk, owner?: AttemptOw
   const isOwnLimit = !isRetryable(errorClass, isSafe) || !(ask.attempt < ask.maxAttempts);
   const isAllowed = decision.isAllowed || (!decision.isBlocked && !isEnforced && !isOwnLimit);
   if (decision.refusal !== undefined) recordRefusal(recorder, scope, target, decision, mode);
+  if (!isAllowed && decision.refusal === 'retry_budget_empty' && budget !== undefined) {
+    handOver(recorder, { target, budget, ask, cost: question.cost, attempt: decision.attempt });
+  }
   const answer = answerOf(decision, isAllowed, isEnforced, budget);
   if (!isAllowed) return answer;
   const paid = decision.paidBy === 'retry_budget' ? (question.cost ?? budget?.attemptCost ?? 0) : 0;

@@ -16,5 +16,6 @@ export { type FallbackPolicy, watchFallback } from './fallback.ts';
 export { guardGotDelay } from './got.ts';
 export { mayRetry, type RetryAnswer, type RetryAsk, type RetryPolicy } from './guard.ts';
 export { watchOpossumBreaker } from './opossum.ts';
+export type { OwedRepeat } from './owed-repeat.ts';
 export { guardPRetry } from './p-retry.ts';
 export { guardUndici, withRequest } from './undici.ts';

@@ -437,6 +437,18 @@ export const METRICS = {
     ['dependency'],
     'Time in which the budget could not pay for one usual attempt.',
   ),
+  retryDispositions: counter(
+    'retry_budget.dispositions',
+    '{attempt}',
+    ['dependency', 'on_empty'],
+    'Repeats that were not made because the budget was empty, by what became of their operation.',
+  ),
+  retryOwed: gauge(
+    'retry_budget.owed',
+    '{attempt}',
+    ['dependency'],
+    'Repeats handed to the background of the service and not settled yet: load that is still to come.',
+  ),
   breakerState: gauge(
     'time_budget.breaker.state',
     '{breaker}',
