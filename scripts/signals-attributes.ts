@@ -52,6 +52,15 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     on: 'server',
     text: 'On the event of a refused repeat: its backoff, its expected duration and the reserve.',
   },
+  shedReason: { on: 'server', text: 'Why it was refused for lack of room, where it was.' },
+  admissionQueue: { on: 'server', text: 'The gate that it waited at, or that refused it.' },
+  admissionWait: { on: 'server', text: 'How long it waited there.' },
+  degradedMode: { on: 'server', text: 'The degraded mode that the answer was made in.' },
+  degradedAge: {
+    on: 'server',
+    text: 'How old the oldest part of the degraded answer may be, as the service says.',
+  },
+  degradedPartial: { on: 'server', text: 'True where something is left out of the degraded answer.' },
   attempt: {
     on: 'both',
     text: 'Ordinal of this attempt; 1 = original. On the server, of the arrival, and only for a repeat.',

@@ -10,6 +10,8 @@ import {
   type CancelSource,
   PRIORITIES,
   type Priority,
+  SHED_REASONS,
+  type ShedReason,
   type Verdict,
   WORKLOADS,
   type Workload,
@@ -31,6 +33,8 @@ export {
   type Phase,
   PRIORITIES,
   type Priority,
+  SHED_REASONS,
+  type ShedReason,
   VERDICTS,
   type Verdict,
   WORKLOADS,
@@ -187,6 +191,16 @@ export function setPriority(priority: Priority): void {
   if (!isListed('priority', priority, PRIORITIES)) return;
   const request = currentScope()?.request;
   if (request !== undefined) request.priority = priority;
+}
+
+/**
+ * Says that the request is refused for lack of room, by a limiter of the service's own: its outcome is `shed`, whatever
+ * it is answered, and it is not counted as admitted. The answer is the service's. An unknown reason is ignored.
+ */
+export function shed(reason: ShedReason): void {
+  if (!isListed('reason', reason, SHED_REASONS)) return;
+  const request = currentScope()?.request;
+  if (request !== undefined && request.endedAt === undefined) request.disposition = { kind: 'shed', reason };
 }
 
 /**

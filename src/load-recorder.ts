@@ -8,7 +8,7 @@ import { LiveDegradedMode } from './live-degraded-mode.ts';
 import type { Recorder } from './recorder.ts';
 import type { RequestRecord } from './records.ts';
 import type { NumberCell } from './telemetry/metrics.ts';
-import { MAX_MODES, MAX_QUEUES } from './telemetry/names.ts';
+import { ATTR, MAX_MODES, MAX_QUEUES } from './telemetry/names.ts';
 
 /** Something with a name of its own in metrics, which tells its state when it is asked. */
 export interface Watched {
@@ -66,9 +66,20 @@ export class LoadRecorder {
     record.standing = to;
   }
 
-  /** It was given a permit: this is when it is counted as admitted. */
+  /** The arrival is counted: its operation is known. */
+  offer(record: RequestRecord): void {
+    this.move(record, 'undecided');
+    if (record.isGranted) this.#admit(record);
+  }
+
+  /** It was given a permit: this is when it is counted as admitted, unless its operation is still to be found. */
   grant(record: RequestRecord): void {
-    if (record.standing === 'admitted' || record.endedAt !== undefined) return;
+    if (record.isGranted || record.endedAt !== undefined) return;
+    record.isGranted = true;
+    if (record.series !== undefined) this.#admit(record);
+  }
+
+  #admit(record: RequestRecord): void {
     record.series?.admitted.add(1);
     this.move(record, 'admitted');
   }
@@ -80,10 +91,11 @@ export class LoadRecorder {
    */
   decide(record: RequestRecord, ending: Ending, outcome: Outcome): void {
     const said = record.disposition;
-    if (record.standing !== 'admitted') {
+    if (!record.isGranted) {
       if (outcome === 'shed') {
-        const reason = said?.kind === 'shed' ? said.reason : shedReasonOf(record, ending);
-        record.series?.shed(reason ?? 'capacity').add(1);
+        const reason = (said?.kind === 'shed' ? said.reason : shedReasonOf(record, ending)) ?? 'capacity';
+        record.series?.shed(reason).add(1);
+        record.span?.setAttribute(ATTR.shedReason, reason);
       } else if (outcome !== 'refused') record.series?.admitted.add(1);
     }
     this.move(record, undefined);

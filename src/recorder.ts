@@ -133,7 +133,7 @@ export class Recorder {
     const series = this.series.who(record.caller, record.operation, record.priority);
     record.series = series;
     series.offered.add(1);
-    this.load.move(record, 'undecided');
+    this.load.offer(record);
     if (record.repeated) series.retried.add(1);
     this.families.verdicts.cell(record.caller, record.verdict).add(1);
     for (const call of record.early ?? []) this.calls.recordRemainingOf(call, record);

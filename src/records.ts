@@ -103,6 +103,8 @@ export class RequestRecord extends TimeBudget implements Scope {
 
   /** Where it is counted among the requests in flight. */
   standing: InFlightState | undefined;
+  /** It was let in by a gate. */
+  isGranted = false;
   holds: Hold[] | undefined;
 
   get request(): RequestRecord {
