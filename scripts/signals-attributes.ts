@@ -82,6 +82,10 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     text: 'What would stop the next one, in the words of refusals; absent where not known.',
   },
   policyVersion: { on: 'call', text: 'Version of the policy in force, as configured.' },
+  stoppedAfter: {
+    on: 'call',
+    text: 'How long it went on after another attempt of its operation had won the race.',
+  },
   breakerState: {
     on: 'call',
     text: 'State of the circuit breaker that let it through; on the event of a blocked attempt, of the one that did not.',

@@ -63,7 +63,13 @@ export class AttemptRecorder {
   begin(call: CallRecord, identity: CallIdentity, declaration: Declaration | undefined): void {
     const request = call.scope?.request;
     const asked = request?.repeats?.find(({ dependency }) => dependency === call.dependency);
-    const attempt = this.#attemptOf(request, identity, declaration, call.startedAt, asked?.owner);
+    const attempt = this.#attemptOf(
+      request,
+      identity,
+      declaration ?? hedgeOf(call),
+      call.startedAt,
+      asked?.owner,
+    );
     call.tried = attempt;
     call.attempt = attempt.ordinal;
     if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
@@ -84,12 +90,17 @@ export class AttemptRecorder {
 
   /** The call has ended, and knows how. */
   end(call: CallRecord, ending: CallEnding, now: number): void {
+    const lostAt = call.scope?.mark?.race?.lostAt;
+    if (lostAt !== undefined) {
+      const afterMs = now - Math.max(lostAt, call.startedAt);
+      this.#recorder.families.hedgeLost.cell(call.dependency).add(Math.max(0, afterMs) / 1_000);
+    }
     const { tried, status } = call;
     if (tried === undefined) return;
     const failure = failureOf({ ending, status, wasSent: call.dispatchedAt !== undefined });
     endAttempt(call, call.cancelSource === 'lost_race' ? 'ignored' : failure, now);
     if (!loadsAgain(tried)) return;
-    const isLate = now >= (call.scope?.request.uselessAt() ?? Infinity);
+    const isLate = lostAt !== undefined || now >= (call.scope?.request.uselessAt() ?? Infinity);
     const result: RepeatResult = failure === undefined ? (isLate ? 'late' : 'useful') : RESULTS[ending];
     this.#recorder.families.repeatResults.cell(call.dependency, result).add(1);
   }
@@ -154,4 +165,11 @@ function endAttempt(call: CallRecord, failure: AttemptFailure | undefined | 'ign
 /** A repeat that the dependency sees as one: a reconnect takes the place of an attempt that it never saw. */
 function loadsAgain({ source, kind }: Attempt): boolean {
   return source !== undefined && kind !== 'reconnect';
+}
+
+/** A call to the raced dependency, in an attempt that runs beside the original. */
+function hedgeOf(call: CallRecord): Declaration | undefined {
+  const race = call.scope?.mark?.race;
+  if (race === undefined || race.ordinal < 2 || race.dependency !== call.dependency) return undefined;
+  return { owner: 'service', attempt: race.ordinal, kind: 'hedge' };
 }

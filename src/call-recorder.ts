@@ -147,6 +147,8 @@ export class CallRecorder {
   #cancelSource(call: CallRecord, ending: 'timed_out' | 'aborted', now: number): CancelSource {
     if (ending === 'timed_out') return 'local_timeout';
     const request = call.scope?.request;
+    const lostAt = call.scope?.mark?.race?.lostAt;
+    if (lostAt !== undefined && lostAt <= (request?.cancelledAt ?? Infinity)) return 'lost_race';
     if (request?.cancelSource !== undefined) return request.cancelSource;
     if (now >= call.deadlineAt - this.#recorder.config.deadlineToleranceMs) return 'inherited_deadline';
     return now - (request?.lastAnswerAt ?? -Infinity) <= RACE_MS ? 'lost_race' : 'application';

@@ -8,6 +8,8 @@ import {
   ATTEMPT_OWNERS,
   type AttemptOwner,
   type CancelSource,
+  DUPLICATE_ABILITIES,
+  type DuplicateAbility,
   PRIORITIES,
   type Priority,
   SHED_REASONS,
@@ -25,6 +27,8 @@ import { whenSettled } from './when-settled.ts';
 export {
   CANCEL_SOURCES,
   type CancelSource,
+  DUPLICATE_ABILITIES,
+  type DuplicateAbility,
   EXPIRY_CAUSES,
   type ExpiryCause,
   OUTCOMES,
@@ -224,6 +228,19 @@ export function setRepeated(owner: Exclude<AttemptOwner, 'none' | 'unknown'>, at
   if (!isListed('owner', owner, owners.slice(owners.indexOf('unknown') + 1)) || !(attempt >= 2)) return;
   const request = currentScope()?.request;
   if (request !== undefined) activeRecorder()?.workloads.repeat(request, owner, attempt);
+}
+
+/**
+ * The service has had this request or message before. `recognised`: it knows so; `prevented`: there was no second
+ * effect; `returned`: the sender got what the first one led to. Name all that hold, once per request. These are three
+ * abilities, and a service that has the first may lack the others.
+ */
+export function recordDuplicate(...abilities: readonly DuplicateAbility[]): void {
+  const operation = currentScope()?.request.operation ?? 'unmatched';
+  for (const ability of abilities) {
+    if (!isListed('ability', ability, DUPLICATE_ABILITIES)) continue;
+    activeRecorder()?.families.duplicates.cell(operation, ability).add(1);
+  }
 }
 
 function isListed<T extends string>(what: string, value: T, list: readonly T[]): boolean {

@@ -38,10 +38,20 @@ export interface Scope {
   readonly mark?: Mark | undefined;
 }
 
-/** What a breaker or a fallback says of the calls that are made inside it. */
+/** What a breaker, a fallback or a race of attempts says of the calls that are made inside it. */
 export interface Mark {
   readonly breaker?: BreakerMark | undefined;
   readonly fallback?: FallbackMark | undefined;
+  readonly race?: RaceMark | undefined;
+}
+
+/** One attempt of an operation of which others run beside it. */
+export interface RaceMark {
+  readonly dependency: string;
+  /** 1 = the original, which the others are hedges of. */
+  readonly ordinal: number;
+  /** When another one had won. */
+  lostAt: number | undefined;
 }
 
 export interface BreakerMark {

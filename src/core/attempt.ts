@@ -44,7 +44,7 @@ export interface RetryQuestion {
   readonly cost?: number | undefined;
   /** The dependency's breaker lets nothing through. */
   readonly isBlocked?: boolean | undefined;
-  /** False where the attempt at hand never reached the dependency, because a breaker stopped it. */
+  /** False where the attempt at hand never reached the dependency, because a breaker stopped it, or still runs. */
   readonly hasFailed?: boolean | undefined;
   readonly isCallerGone?: boolean | undefined;
 }

@@ -23,6 +23,8 @@ export interface Declaration {
   readonly owner: Exclude<AttemptOwner, 'none' | 'unknown'>;
   /** Ordinal by the library's count; 1 says that this is no repeat, whatever failed before. */
   readonly attempt: number;
+  /** It runs beside the one before; left out where it takes its place. */
+  readonly kind?: 'hedge' | undefined;
 }
 
 /** How an attempt failed. */
@@ -133,7 +135,7 @@ function attemptOf(
   const isDetected = declaration === undefined && found?.inFlight === 0 && found.last !== undefined;
   if (!isDetected && (declaration === undefined || declaration.attempt <= 1)) return original(operation);
   const last = found?.last;
-  const kind = last?.failure.next ?? 'resend';
+  const kind = declaration?.kind ?? last?.failure.next ?? 'resend';
   return {
     kind,
     owner: declaration?.owner ?? askedBy ?? 'unknown',

@@ -118,9 +118,19 @@ export type AttemptKind = (typeof ATTEMPT_KINDS)[number];
 
 /**
  * Who made the attempt: `none` = an original, `unknown` = a repeat that was detected and that nobody declared,
- * `service` = a loop or policy of the service's own that asked the guard, `user` = somebody at a screen.
+ * `service` = a loop or policy of the service's own that asked the guard, `user` = somebody at a screen,
+ * `broker` = a message that was delivered before.
  */
-export const ATTEMPT_OWNERS = ['none', 'unknown', 'got', 'undici', 'aws_sdk', 'service', 'user'] as const;
+export const ATTEMPT_OWNERS = [
+  'none',
+  'unknown',
+  'got',
+  'undici',
+  'aws_sdk',
+  'service',
+  'user',
+  'broker',
+] as const;
 export type AttemptOwner = (typeof ATTEMPT_OWNERS)[number];
 
 /** How a repeat is known to be one. */
@@ -246,6 +256,17 @@ export const WITHDRAWAL_RESULTS = ['granted', 'refused'] as const;
 /** What becomes of an operation whose repeat the retry budget cannot pay for. */
 export const EMPTY_BEHAVIOURS = ['original_error', 'managed_background', 'degrade'] as const;
 export type EmptyBehaviour = (typeof EMPTY_BEHAVIOURS)[number];
+
+/**
+ * What a service can do about an instruction that it has had before: know it, keep it from having a second effect, and
+ * give what the first one led to. Each is counted on its own.
+ */
+export const DUPLICATE_ABILITIES = ['recognised', 'prevented', 'returned'] as const;
+export type DuplicateAbility = (typeof DUPLICATE_ABILITIES)[number];
+
+/** What became of a hedge; `suppressed` = it was not sent, because it did not fit or nobody paid for it. */
+export const HEDGE_RESULTS = ['won', 'lost', 'failed', 'suppressed'] as const;
+export type HedgeResult = (typeof HEDGE_RESULTS)[number];
 
 /** What a circuit breaker does with calls: `half_open` lets a few through, as probes. */
 export const BREAKER_STATES = ['closed', 'half_open', 'open'] as const;

@@ -32,9 +32,10 @@ export function askSafely(
   scope: Scope | undefined,
   ask: RetryAsk,
   owner?: AttemptOwner,
+  isRunning = false,
 ): RetryAnswer | undefined {
   try {
-    return askIn(scope, ask, owner);
+    return askIn(scope, ask, owner, isRunning);
   } catch {
     activeRecorder()?.families.internalErrors.cell().add(1);
     return undefined;

@@ -91,8 +91,16 @@ export function mayRetry(ask: RetryAsk): RetryAnswer {
   return askIn(currentScope(), ask, 'service');
 }
 
-/** As mayRetry, for a library whose callbacks do not run in the request. `owner` of the repeat, where it is known. */
-export function askIn(scope: Scope | undefined, ask: RetryAsk, owner?: AttemptOwner): RetryAnswer {
+/**
+ * As mayRetry, for a library whose callbacks do not run in the request. `owner` of the repeat, where it is known.
+ * `isRunning`: the attempt at hand has not failed, another one is to join it.
+ */
+export function askIn(
+  scope: Scope | undefined,
+  ask: RetryAsk,
+  owner?: AttemptOwner,
+  isRunning = false,
+): RetryAnswer {
   const failure = readSafely(ask);
   const errorClass = classOf(ask, failure);
   const isSafe = ask.isSafe ?? true;
@@ -105,7 +113,7 @@ export function askIn(scope: Scope | undefined, ask: RetryAsk, owner?: AttemptOw
     backoffMs,
     cost: ask.cost !== undefined && ask.cost > 0 ? ask.cost : undefined,
     isBlocked: ask.isBlocked,
-    hasFailed: !failure.isBlocked,
+    hasFailed: !failure.isBlocked && !isRunning,
   };
   const recorder = activeRecorder();
   if (recorder === undefined) return plainAnswer(decide({ ...question, reserveMs: 0 }, undefined, 0));

@@ -15,6 +15,7 @@ export { watchCockatielBreaker } from './cockatiel-breaker.ts';
 export { type FallbackPolicy, watchFallback } from './fallback.ts';
 export { guardGotDelay } from './got.ts';
 export { mayRetry, type RetryAnswer, type RetryAsk, type RetryPolicy } from './guard.ts';
+export { type HedgeOptions, hedge } from './hedge.ts';
 export { watchOpossumBreaker } from './opossum.ts';
 export type { OwedRepeat } from './owed-repeat.ts';
 export { guardPRetry } from './p-retry.ts';

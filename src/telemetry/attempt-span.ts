@@ -53,7 +53,10 @@ function isProbe(call: CallRecord): boolean {
 function describeMark(span: Span, call: CallRecord): void {
   const mark = call.scope?.mark;
   if (mark === undefined) return;
-  const { breaker, fallback } = mark;
+  const { breaker, fallback, race } = mark;
+  if (race?.lostAt !== undefined && call.endedAt !== undefined) {
+    span.setAttribute(ATTR.stoppedAfter, Math.round((call.endedAt - race.lostAt) * 1000) / 1000);
+  }
   if (breaker?.dependency === call.dependency) {
     span.setAttribute(ATTR.breakerState, breaker.state);
     if (breaker.isProbe) span.setAttribute(ATTR.breakerProbe, true);

@@ -1,24 +1,42 @@
 import type { Attributes, Span } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
 import type { Attempt } from '../../src/core/operations.ts';
-import { CallRecord } from '../../src/records.ts';
+import { CallRecord, type Mark, RequestRecord } from '../../src/records.ts';
 import { describeAttempt } from '../../src/telemetry/attempt-span.ts';
 import { createTestHooks } from '../support/hooks.ts';
 
-function described(tried: Attempt | undefined, repeatPaid?: number): Attributes {
+const REQUEST = new RequestRecord({
+  arrivedAt: 0,
+  startedAt: 0,
+  idleMs: 0,
+  receivedMs: undefined,
+  effectiveMs: undefined,
+  source: undefined,
+  verdict: 'absent',
+  caller: 'unknown',
+  priority: 'unset',
+  fromInstrumented: false,
+});
+
+function described(tried: Attempt | undefined, repeatPaid?: number, mark?: Mark): Attributes {
   const { series } = createTestHooks().recorder;
   const call = new CallRecord(
     { dependency: 'stock', workKind: 'http' },
-    undefined,
+    mark === undefined ? undefined : { request: REQUEST, deadlineAt: Infinity, detached: false, mark },
     series.dependency('stock'),
     undefined,
     0,
   );
   call.tried = tried;
   call.repeatPaid = repeatPaid;
+  call.endedAt = 250;
   const attributes: Attributes = {};
-  const span = { setAttributes: (given: Attributes) => Object.assign(attributes, given) };
-  // Only the method that is used.
+  const span = {
+    setAttributes: (given: Attributes) => Object.assign(attributes, given),
+    setAttribute: (key: string, value: string | number | boolean) =>
+      Object.assign(attributes, { [key]: value }),
+  };
+  // Only the methods that are used.
   describeAttempt(span as unknown as Span, call, 'v7');
   return attributes;
 }
@@ -103,5 +121,45 @@ describe('S-15: why a repeat ran, on its span', () => {
       'time_budget.attempt.stop_condition': 'retry_budget_empty',
     });
     expect(described(repeat, 0)).not.toHaveProperty(['time_budget.attempt.paid_by']);
+  });
+});
+
+describe('S-22, S-24: what is said of the calls inside a breaker, a fallback or a race', () => {
+  const repeat: Attempt = { ...ORIGINAL, kind: 'resend', owner: 'service', source: 'declared', ordinal: 2 };
+
+  test('the state of its own breaker; a probe that nobody paid for is paid by being one', () => {
+    const breaker = { dependency: 'stock', state: 'half_open', isProbe: true } as const;
+    expect(described(undefined, 0, { breaker })).toEqual({
+      'time_budget.breaker.state': 'half_open',
+      'time_budget.breaker.probe': true,
+    });
+    expect(described(repeat, 0, { breaker })['time_budget.attempt.paid_by']).toBe('probe');
+    expect(described(repeat, 1, { breaker })['time_budget.attempt.paid_by']).toBe('retry_budget');
+    expect(described(undefined, 0, { breaker: { ...breaker, state: 'closed', isProbe: false } })).toEqual({
+      'time_budget.breaker.state': 'closed',
+    });
+  });
+
+  test('the breaker of another dependency says nothing of it', () => {
+    const breaker = { dependency: 'price', state: 'half_open', isProbe: true } as const;
+    expect(described(undefined, 0, { breaker })).toEqual({});
+    expect(described(repeat, 0, { breaker })['time_budget.attempt.paid_by']).toBe('request_limit');
+  });
+
+  test.each([
+    ['stock', true],
+    ['price', false],
+  ])('the fallback of %s', (dependency, shares) => {
+    const fallback = { name: 'cache', dependency, sharesDependency: true };
+    expect(described(undefined, 0, { fallback })).toEqual({
+      'time_budget.fallback.name': 'cache',
+      'time_budget.fallback.shares_dependency': shares,
+    });
+  });
+
+  test('the loser of a race says when it was really stopped; nobody else does', () => {
+    const race = { dependency: 'stock', ordinal: 1, lostAt: 200.5 };
+    expect(described(undefined, 0, { race })).toEqual({ 'time_budget.hedge.stopped_after_ms': 49.5 });
+    expect(described(undefined, 0, { race: { ...race, lostAt: undefined } })).toEqual({});
   });
 });
