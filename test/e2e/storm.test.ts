@@ -82,7 +82,7 @@ describe.each(['without', 'with'] as const)('%s a retry budget', (which) => {
     ];
     for (const [from, until, planned] of parts) {
       const measured = between(run, from, until, ({ page }) => originals(page));
-      expect(Math.abs(measured - planned), `${from} until ${until}`).toBeLessThanOrEqual(0.2 * planned);
+      expect(Math.abs(measured - planned), `${from} until ${until}`).toBeLessThanOrEqual(0.25 * planned);
     }
   });
 
@@ -119,8 +119,7 @@ describe.each(['without', 'with'] as const)('%s a retry budget', (which) => {
 
   test('while the dependency is slow requests stay longer in flight', () => {
     const inFlight = (pages: Pages) => pages.page.value('time_budget_executing');
-    expect(inFlight(storm[which].faultFrom)).toBeLessThanOrEqual(8);
-    expect(inFlight(storm[which].faultUntil)).toBeGreaterThanOrEqual(10);
+    expect(inFlight(storm[which].faultUntil)).toBeGreaterThanOrEqual(inFlight(storm[which].faultFrom) + 4);
   });
 });
 

@@ -2,7 +2,7 @@
 // what was given up on takes its turn like everything else. SIGUSR2 makes it slow, and quick again.
 import http from 'node:http';
 
-const PLACES = 6;
+const PLACES = 2;
 const QUICK_MS = 40;
 const SLOW_MS = 400;
 
