@@ -80,7 +80,7 @@ export class CallRecorder {
     if (request === undefined || call.detached) return call;
     if (request.endedAt === undefined) {
       if (request.operation !== undefined) this.#recorder.admit(request, now);
-      request.begin(call, now, clock.idleMs());
+      request.begin(call, now, clock.idleMs(now));
       call.inRequest = true;
     }
     if (now >= request.uselessAt()) {
@@ -134,7 +134,7 @@ export class CallRecorder {
     this.#recordDurations(call, now);
     if (request !== undefined) this.#recordLateWork(call, request, ending, now);
     this.#learn(call, ending, now);
-    if (call.inRequest) request?.end(now, this.#recorder.clock.idleMs());
+    if (call.inRequest) request?.end(now, this.#recorder.clock.idleMs(now));
     if (request !== undefined) this.#recordRemaining(call, request);
     if (call.succeeded && request !== undefined) request.lastAnswerAt = now;
     if (call.span?.isRecording()) {
@@ -166,11 +166,12 @@ export class CallRecorder {
     if (now > call.deadlineAt) call.series.executionLate.add(call.servedMs(now, call.deadlineAt) / 1000);
     if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
     const sums = call.phaseSums(now);
+    const { phases } = call.series;
     for (let index = 0; index < sums.length; index++) {
       const phaseMs = sums[index];
-      const phase = PHASES[index];
-      if (phaseMs !== undefined && phase !== undefined)
-        callPhase.cell(call.dependency, phase).recordMs(phaseMs);
+      if (phaseMs === undefined) continue;
+      phases[index] ??= callPhase.cell(call.dependency, PHASES[index] ?? 'request');
+      phases[index]?.recordMs(phaseMs);
     }
   }
 

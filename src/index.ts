@@ -136,7 +136,7 @@ function runRoot<T>(ms: number, work: () => T, options: WorkOptions): T {
   const request = new RequestRecord({
     arrivedAt: startedAt,
     startedAt,
-    idleMs: recorder?.clock.idleMs() ?? 0,
+    idleMs: recorder?.clock.idleMs(startedAt) ?? 0,
     receivedMs: ms === Infinity ? undefined : ms,
     effectiveMs: ms === Infinity ? undefined : ms,
     source: 'api',

@@ -82,7 +82,7 @@ export class Recorder {
     const record = new RequestRecord({
       arrivedAt: now - this.clock.waitMs(now, facts.socket),
       startedAt: now,
-      idleMs: this.clock.idleMs(),
+      idleMs: this.clock.idleMs(now),
       receivedMs: decision.receivedMs,
       effectiveMs: decision.effectiveMs,
       source: decision.source,
@@ -178,7 +178,7 @@ export class Recorder {
     if (givenUp) record.cancel('local_timeout', now);
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
     if (record.repeats !== undefined) this.retries.release(record, now);
-    record.close(now, this.clock.idleMs(), outcome);
+    record.close(now, this.clock.idleMs(now), outcome);
     const series = record.series;
     const operation = record.operation ?? UNMATCHED;
     series?.outcome(outcome).add(1);

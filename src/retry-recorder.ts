@@ -182,7 +182,7 @@ export class RetryRecorder {
   /** A wait that is a term of the ledger. */
   beginWait(scope: Scope, target: CallTarget, now: number): Call {
     const wait = new Call(target, now, scope.deadlineAt, false);
-    scope.request.begin(wait, now, this.#recorder.clock.idleMs());
+    scope.request.begin(wait, now, this.#recorder.clock.idleMs(now));
     wait.enter('backoff', now);
     return wait;
   }
@@ -191,7 +191,7 @@ export class RetryRecorder {
   endWait({ wait, dueAt }: Pick<PendingRepeat, 'wait' | 'dueAt'>, request: RequestRecord, now: number): void {
     const endedAt = Math.min(now, dueAt);
     if (wait?.end(endedAt) !== true) return;
-    request.end(now, this.#recorder.clock.idleMs());
+    request.end(now, this.#recorder.clock.idleMs(now));
     if (wait.dependency === NO_DEPENDENCY) return;
     const { callPhase } = this.#recorder.families;
     callPhase.cell(wait.dependency, 'backoff').recordMs(endedAt - wait.startedAt);

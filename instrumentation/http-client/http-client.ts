@@ -13,6 +13,7 @@ import type { CallEnding } from '../../src/call-recorder.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Adapter, Hooks } from '../adapter.ts';
 import { isOwnTraffic } from '../process/own-traffic.ts';
+import { attached } from '../shared/attached.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
 import { endingOf, endingOfDiscard } from '../shared/call-ending.ts';
 import { activeSpanOf } from '../shared/call-span.ts';
@@ -76,7 +77,7 @@ class ClientWatch {
   readonly #hooks: Hooks;
   readonly #peers: Peers;
   readonly #securePeers: Peers;
-  readonly #exchanges = new WeakMap<ClientRequest, Exchange>();
+  readonly #exchanges = attached<ClientRequest, Exchange>();
   // One listener for all, told by `this` which request it is about: no closures per request.
   readonly #onSocket;
   readonly #onTimeout;
@@ -264,7 +265,7 @@ class ClientWatch {
   }
 
   #end({ call }: Exchange, request: ClientRequest, ending: CallEnding, now: number, lagMs = 0): void {
-    this.#exchanges.delete(request);
+    this.#exchanges.set(request, undefined);
     this.#hooks.calls.end(call, ending, now, lagMs);
   }
 

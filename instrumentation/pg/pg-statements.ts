@@ -5,6 +5,7 @@
 import { currentScope, runInScope } from '../../src/current.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks, Undo } from '../adapter.ts';
+import { attached } from '../shared/attached.ts';
 import { type Around, type Method, wrapMethods } from '../shared/plain-wrap.ts';
 import type { PgClient, PgConnections } from './pg-connection.ts';
 import type { PgSpans } from './pg-spans.ts';
@@ -34,7 +35,7 @@ export class PgStatements {
   readonly #hooks: Hooks;
   readonly #connections: PgConnections;
   readonly #spans: PgSpans;
-  readonly #statements = new WeakMap<object, Statement>();
+  readonly #statements = attached<object, Statement>();
   readonly #wrappedKinds = new WeakSet<object>();
 
   constructor(hooks: Hooks, connections: PgConnections, spans: PgSpans) {

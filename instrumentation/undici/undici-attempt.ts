@@ -4,7 +4,7 @@ import type { CallRecord } from '../../src/records.ts';
 import type { Hooks } from '../adapter.ts';
 import { declarationOf, type HeaderReader, identityOf } from '../shared/attempt-marks.ts';
 import type { Peer } from '../shared/peers.ts';
-import type { UndiciRequest } from './undici-request.ts';
+import { handlerOf, type UndiciRequest } from './undici-request.ts';
 
 /** Does not throw: the call goes on to be recorded whatever its request or its handler is like. */
 export function beginUndiciAttempt(hooks: Hooks, call: CallRecord, peer: Peer, request: UndiciRequest): void {
@@ -24,8 +24,7 @@ export function beginUndiciAttempt(hooks: Hooks, call: CallRecord, peer: Peer, r
  * nothing, since a loop around it may repeat it.
  */
 function undiciDeclarationOf(request: object): Declaration | undefined {
-  const key = Object.getOwnPropertySymbols(request).find(({ description }) => description === 'handler');
-  const handler: unknown = key === undefined ? undefined : Reflect.get(request, key);
+  const handler = handlerOf(request);
   if (typeof handler !== 'object' || handler === null || !('retryOpts' in handler)) return undefined;
   const retries: unknown = Reflect.get(handler, 'retryCount');
   const isRetry = typeof retries === 'number' && Number.isInteger(retries) && retries > 0;

@@ -16,6 +16,7 @@ import { HEADER_TIME_BUDGET } from '../../src/core/wire-time-budget.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Adapter, Hooks, Undo } from '../adapter.ts';
 import { isOwnTraffic } from '../process/own-traffic.ts';
+import { attached } from '../shared/attached.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
 import { SendTimeValue } from '../shared/budget-header.ts';
 import { endingOf, endingOfDiscard } from '../shared/call-ending.ts';
@@ -50,10 +51,6 @@ interface Message {
   readonly connectParams: { readonly protocol: string; readonly host: string };
 }
 
-/**
- * Does not lead to its request: the young generation's collector takes what a WeakMap holds for reachable, and would
- * keep every request for the old one.
- */
 interface Exchange extends Waiter {
   readonly peer: Peer;
   /** Left for the first of its headers to be written; the others say the same. */
@@ -91,7 +88,7 @@ class UndiciWatch {
   readonly #peers: Peers;
   readonly #connects: UndiciConnects;
   readonly #spans: SpanFinder<UndiciRequest>;
-  readonly #exchanges = new WeakMap<UndiciRequest, Exchange>();
+  readonly #exchanges = attached<UndiciRequest, Exchange>();
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
@@ -228,7 +225,7 @@ class UndiciWatch {
   }
 
   #end(exchange: Exchange, request: UndiciRequest, ending: CallEnding, now: number, lagMs = 0): void {
-    this.#exchanges.delete(request);
+    this.#exchanges.set(request, undefined);
     if (!exchange.sent) this.#connects.remove(exchange);
     if (exchange.socket !== undefined) this.#connects.freed(exchange.socket, now);
     this.#hooks.calls.end(exchange.call, ending, now, lagMs);

@@ -106,26 +106,23 @@ export class Call {
     return PHASES[this.#timeline[0] ?? -1];
   }
 
-  /** Visits each stretch of [fromAt, toAt] with its phase, latest first. */
-  eachStretch(
-    fromAt: number,
-    toAt: number,
-    visit: (phase: number, fromAt: number, toAt: number) => void,
-  ): void {
-    let until = Math.min(toAt, this.endedAt ?? toAt);
-    for (let i = this.#timeline.length - 2; i >= 0 && until > fromAt; i -= 2) {
-      const start = Math.max(this.#timeline[i + 1] ?? 0, fromAt);
-      if (start >= until) continue;
-      visit(this.#timeline[i] ?? 0, start, until);
-      until = start;
-    }
+  /** Stretches of one phase each, in the order of time; a stretch lasts until the next one starts. */
+  get stretches(): number {
+    return this.#timeline.length / 2;
+  }
+
+  stretchPhase(index: number): number {
+    return this.#timeline[index * 2] ?? 0;
+  }
+
+  stretchStartsAt(index: number): number {
+    return this.#timeline[index * 2 + 1] ?? 0;
   }
 
   /** Milliseconds by phase index; a phase that did not happen is a hole. */
   phaseSums(toAt: number): (number | undefined)[] {
     const sums = new Array<number | undefined>(PHASES.length);
     let until = Math.min(toAt, this.endedAt ?? toAt);
-    // As eachStretch does it, but at the end of every call: without a closure.
     for (let i = this.#timeline.length - 2; i >= 0; i -= 2) {
       const start = Math.max(this.#timeline[i + 1] ?? 0, this.startedAt);
       if (start >= until) continue;

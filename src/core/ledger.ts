@@ -20,7 +20,8 @@ export interface Expiry {
 }
 
 const NO_TERMS: readonly LedgerTerm[] = Object.freeze([]);
-const NO_TIME: readonly number[] = PHASES.map(() => 0);
+/** Made of doubles: a copy of whole numbers would have to change over at its first sum, and take twice the memory. */
+const NO_TIME: readonly number[] = Array.from(new Float64Array(PHASES.length));
 const EVENT_LOOP = phaseIndex('event_loop');
 
 export class Ledger {
@@ -82,13 +83,16 @@ export class Ledger {
 
   #addCall(call: Call, fromAt: number, toAt: number): void {
     const term = this.#term(call.dependency);
-    let until = toAt;
-    call.eachStretch(fromAt, toAt, (phase, start, end) => {
-      if (phase === EVENT_LOOP) this.eventLoopMs += end - start;
-      else term.phaseMs[phase] = (term.phaseMs[phase] ?? 0) + end - start;
-      this.#expireIn(start, end, PHASES[phase] ?? 'request', call);
+    let until = Math.min(toAt, call.endedAt ?? toAt);
+    for (let i = call.stretches - 1; i >= 0 && until > fromAt; i--) {
+      const start = Math.max(call.stretchStartsAt(i), fromAt);
+      if (start >= until) continue;
+      const phase = call.stretchPhase(i);
+      if (phase === EVENT_LOOP) this.eventLoopMs += until - start;
+      else term.phaseMs[phase] = (term.phaseMs[phase] ?? 0) + until - start;
+      this.#expireIn(start, until, PHASES[phase] ?? 'request', call);
       until = start;
-    });
+    }
     // A call that has not said its phase yet, or says it late, is local work until then.
     this.addOwn('local', fromAt, until);
   }

@@ -92,6 +92,8 @@ export interface OperationSeries {
 }
 
 export interface DependencySeries {
+  /** By phase index, each made when it is first needed. */
+  readonly phases: (HistogramCell | undefined)[];
   readonly allowance: HistogramCell;
   readonly duration: HistogramCell;
   readonly execution: NumberCell;
@@ -171,6 +173,7 @@ export class Series {
       for (const phase of PHASES) f.expiries.cell(dependency, phase);
       for (const reason of REFUSAL_REASONS) f.refused.cell(dependency, 'first', reason);
       series = {
+        phases: [],
         allowance: f.allowance.cell(dependency),
         duration: f.callDuration.cell(dependency),
         execution: f.execution.cell(dependency),

@@ -97,9 +97,9 @@ describe('loopWaitMs', () => {
   it('claims nothing before the loop has slept, and what the loop was busy after', () => {
     const printed = run(`
       burn(30);
-      console.log(loopIdleMs(), loopWaitMs(performance.now()));
+      console.log(loopIdleMs(performance.now()), loopWaitMs(performance.now()));
       setTimeout(() => {
-        console.log(loopIdleMs() > 10, loopWaitMs(performance.now()));
+        console.log(loopIdleMs(performance.now()) > 10, loopWaitMs(performance.now()));
         burn(50);
         const waitMs = loopWaitMs(performance.now());
         console.log(waitMs >= 50, waitMs < 1000);
@@ -113,12 +113,12 @@ describe('loopWaitMs', () => {
       new Worker(\`
         import(\${JSON.stringify(${JSON.stringify(new URL('../../instrumentation/process/loop-clock.ts', import.meta.url).href)})})
           .then(({ loopIdleMs, loopWaitMs }) => {
-            const first = [loopIdleMs(), loopWaitMs(performance.now())];
+            const first = [loopIdleMs(performance.now()), loopWaitMs(performance.now())];
             setTimeout(() => {
               loopWaitMs(performance.now());
               const until = performance.now() + 50;
               while (performance.now() < until);
-              console.log(...first, loopIdleMs() > 10, loopWaitMs(performance.now()) >= 50);
+              console.log(...first, loopIdleMs(performance.now()) > 10, loopWaitMs(performance.now()) >= 50);
             }, 100);
           });
       \`, { eval: true });
@@ -132,6 +132,6 @@ describe('loopWaitMs', () => {
       expect(waitMs).toBeGreaterThanOrEqual(0);
       expect(waitMs).toBeLessThanOrEqual(performance.now());
     }
-    expect(loopIdleMs()).toBeGreaterThanOrEqual(0);
+    expect(loopIdleMs(performance.now())).toBeGreaterThanOrEqual(0);
   });
 });

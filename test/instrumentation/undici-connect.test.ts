@@ -48,9 +48,7 @@ function end({ call }: Waiter): CallRecord {
 
 function sums({ call }: Waiter) {
   const all: Record<string, number> = {};
-  call.eachStretch(call.startedAt, now, (phase, from, to) => {
-    all[phase] = (all[phase] ?? 0) + to - from;
-  });
+  for (const [phase, ms] of call.phaseSums(now).entries()) if (ms !== undefined) all[phase] = ms;
   return all;
 }
 
