@@ -20,13 +20,22 @@ export class LiveRetryBudget implements RetryBudget {
   readonly name: string;
   readonly dependencies: readonly string[];
   readonly #budget: RetryBudget;
+  readonly #readBalance: (() => number) | undefined;
   #cells: Cells | undefined;
 
-  /** Throws RangeError for an option out of its bounds. */
-  constructor(name: string, dependencies: readonly string[], options: RetryBudgetOptions) {
+  /**
+   * `readBalance` where a library keeps the balance and says it. Throws RangeError for an option out of its bounds.
+   */
+  constructor(
+    name: string,
+    dependencies: readonly string[],
+    options: RetryBudgetOptions,
+    readBalance?: () => number,
+  ) {
     this.name = name;
     this.dependencies = dependencies;
     this.#budget = createRetryBudget(options);
+    this.#readBalance = readBalance;
   }
 
   /** Makes every series of this budget at 0. `label` is its name, folded. */
@@ -49,6 +58,8 @@ export class LiveRetryBudget implements RetryBudget {
       deposits: { original: deposit('original'), success: deposit('success'), refund: deposit('refund') },
     };
     families.retryFloor.cell(label).value = this.floor;
+    const source = this.#readBalance !== undefined ? 'read' : this.isDerived ? 'derived' : 'own';
+    families.retryBalanceInfo.cell(label, source).value = 1;
     families.retryBudgetInfo.cell(label, this.unit, this.feed, this.onEmpty).value = 1;
   }
 
@@ -123,7 +134,7 @@ export class LiveRetryBudget implements RetryBudget {
   }
 
   balance(now: number): number {
-    return this.#budget.balance(now);
+    return this.#readBalance?.() ?? this.#budget.balance(now);
   }
 
   capacity(now: number): number {

@@ -246,6 +246,13 @@ export type RetryBudgetUnit = (typeof RETRY_BUDGET_UNITS)[number];
 export const RETRY_BUDGET_FEEDS = ['original', 'success', 'in_flight'] as const;
 export type RetryBudgetFeed = (typeof RETRY_BUDGET_FEEDS)[number];
 
+/**
+ * Where the balance of a retry budget comes from: this package keeps it (`own`), it is read from the library that does
+ * (`read`), or it is replayed from what that library did (`derived`).
+ */
+export const BALANCE_SOURCES = ['own', 'read', 'derived'] as const;
+export type BalanceSource = (typeof BALANCE_SOURCES)[number];
+
 /** What one deposit into a retry budget comes from. */
 export const DEPOSIT_SOURCES = ['original', 'success', 'refund'] as const;
 export type DepositSource = (typeof DEPOSIT_SOURCES)[number];

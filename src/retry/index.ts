@@ -7,6 +7,7 @@ export type { RetryBudget } from '../core/retry-budget.ts';
 export { AWS_QUOTA, AWS_QUOTA_2026 } from '../core/retry-budget-quota.ts';
 export type { ErrorClass, RefusalReason } from '../core/terms.ts';
 export type { ClientRetryPolicy } from './adapter.ts';
+export { type AwsRetryOptions, watchAwsRetries } from './aws-sdk.ts';
 export { guardAxiosRetry } from './axios-retry.ts';
 export { backoff } from './backoff.ts';
 export { retryBudget, type SharedRetryBudgetOptions } from './budgets.ts';

@@ -9,6 +9,7 @@
 import {
   ATTEMPT_KINDS,
   ATTEMPT_OWNERS,
+  BALANCE_SOURCES,
   BINDING_TERMS,
   BREAKER_STATES,
   BUDGET_SOURCES,
@@ -92,6 +93,7 @@ export const CLOSED_LABELS = {
   budget_unit: RETRY_BUDGET_UNITS,
   budget_feed: RETRY_BUDGET_FEEDS,
   on_empty: EMPTY_BEHAVIOURS,
+  balance_source: BALANCE_SOURCES,
   breaker_state: BREAKER_STATES,
   hedge_result: HEDGE_RESULTS,
   duplicate_ability: DUPLICATE_ABILITIES,
@@ -123,6 +125,7 @@ const LABEL_KEYS: Partial<Record<ClosedLabel | OpenLabel, string>> = {
   deposit_source: 'source',
   budget_unit: 'unit',
   budget_feed: 'feed',
+  balance_source: 'source',
   breaker_state: 'state',
   hedge_result: 'result',
   duplicate_ability: 'ability',
@@ -442,6 +445,12 @@ export const METRICS = {
     's',
     ['dependency'],
     'Time in which the budget could not pay for one usual attempt.',
+  ),
+  retryBalanceInfo: gauge(
+    'retry_budget.balance_info',
+    '{budget}',
+    ['dependency', 'balance_source'],
+    'Always 1. Where the balance comes from: kept here, read from the library that keeps it, or replayed from what that did.',
   ),
   retryDispositions: counter(
     'retry_budget.dispositions',

@@ -1,0 +1,129 @@
+/**
+ * AWS SDK v3: the retry quota that each client keeps, and of which it says nothing: refused, the caller gets the error
+ * of the attempt. What the client's strategy is asked and answers is followed; nothing of it is changed.
+ */
+import { diag } from '@opentelemetry/api';
+import { activeRecorder } from '../active.ts';
+import { AWS_QUOTA_2026 } from '../core/retry-budget-quota.ts';
+import type { RefusalReason } from '../core/terms.ts';
+import { LiveRetryBudget } from '../live-retry-budget.ts';
+import { addEarly, earlyBudget } from '../retry-recorder.ts';
+import { complainOnce, withRecorder } from './adapter.ts';
+
+interface Client {
+  readonly config: { retryStrategy(): Promise<unknown>; maxAttempts(): Promise<number> };
+}
+
+export interface AwsRetryOptions {
+  /** Of what the quota is replayed; `AWS_QUOTA` for SDKs that charge 10. `AWS_QUOTA_2026` by default. */
+  readonly quota?: {
+    readonly capacity: number;
+    readonly attemptCost: number;
+    readonly throttledCost: number;
+    readonly successAmount: number;
+  };
+}
+
+const now = (): number => performance.now();
+
+/**
+ * `const sqs = watchAwsRetries('sqs', new SQSClient())`; gives back the client. Its quota is told as a retry budget of
+ * this name, which nothing else feeds or asks: the balance as the strategy says it (`retry_budget.balance_info` says
+ * `read`), and where it does not, replayed from outcomes (`derived`). Every client has a quota of its own, so each
+ * needs a name of its own. To be called before the client is used: what it did before is not known.
+ */
+export function watchAwsRetries<C extends Client>(name: string, client: C, options: AwsRetryOptions = {}): C {
+  const { retryStrategy, maxAttempts } = client.config ?? {};
+  if (typeof retryStrategy !== 'function' || typeof maxAttempts !== 'function') {
+    complainOnce('the AWS SDK', 'a client has no retryStrategy and maxAttempts', 'its quota is not seen');
+    return client;
+  }
+  // What its configuration cannot give, the client will say itself with its first request.
+  follow(name, client, options.quota ?? AWS_QUOTA_2026).catch(() => {});
+  return client;
+}
+
+interface Token {
+  getRetryCount(): number;
+  getRetryCost?(): number | undefined;
+}
+
+interface ErrorInfo {
+  readonly errorType?: string | undefined;
+}
+
+type Quota = NonNullable<AwsRetryOptions['quota']>;
+type Refresh = (token: Token, info: ErrorInfo) => Promise<unknown>;
+type RecordSuccess = (token: Token) => unknown;
+
+async function follow(name: string, { config }: Client, quota: Quota): Promise<void> {
+  const keeper = keeperOf(await config.retryStrategy());
+  const mostAttempts = await config.maxAttempts();
+  const refresh: unknown = keeper && Reflect.get(keeper, 'refreshRetryTokenForRetry');
+  const recordSuccess: unknown = keeper && Reflect.get(keeper, 'recordSuccess');
+  if (keeper === undefined || typeof refresh !== 'function' || typeof recordSuccess !== 'function') {
+    complainOnce('the AWS SDK', 'a retry strategy takes no tokens', 'its quota is not seen');
+    return;
+  }
+  const budget = addBudget(name, keeper, quota);
+  if (budget === undefined) return;
+
+  const followedRefresh: Refresh = (token, info) => {
+    const result = refresh.call(keeper, token, info);
+    const { errorType } = info;
+    if (errorType !== 'TRANSIENT' && errorType !== 'THROTTLING') return result;
+    if (token.getRetryCount() + 1 >= mostAttempts) {
+      refused(name, 'per_request_limit');
+      return result;
+    }
+    const cost = errorType === 'THROTTLING' ? quota.throttledCost : quota.attemptCost;
+    // The strategy takes it at once too, and then waits.
+    const isPaid = budget.tryWithdraw(now(), cost);
+    result.then(undefined, () => {
+      if (isPaid) budget.deposit(now(), 'refund', cost);
+      refused(name, 'retry_budget_empty');
+    });
+    return result;
+  };
+  const followedSuccess: RecordSuccess = (token) => {
+    const cost = token.getRetryCost?.();
+    budget.deposit(now(), cost === undefined ? 'success' : 'refund', cost);
+    return recordSuccess.call(keeper, token);
+  };
+  Reflect.set(keeper, 'refreshRetryTokenForRetry', followedRefresh);
+  Reflect.set(keeper, 'recordSuccess', followedSuccess);
+}
+
+/** The strategy that has the tokens: the adaptive one has a standard one inside. */
+function keeperOf(strategy: unknown): object | undefined {
+  if (typeof strategy !== 'object' || strategy === null) return undefined;
+  const inner: unknown = Reflect.get(strategy, 'standardRetryStrategy');
+  return typeof inner === 'object' && inner !== null ? inner : strategy;
+}
+
+/** undefined where there is one of this name, which another client has filled. */
+function addBudget(name: string, keeper: object, quota: Quota): LiveRetryBudget | undefined {
+  const recorder = activeRecorder();
+  if ((recorder?.retries.get(name) ?? earlyBudget(name)) !== undefined) {
+    diag.warn(
+      `otel-time-budget: there is a retry budget ${name} already; the quota of this client is not seen`,
+    );
+    return undefined;
+  }
+  const { capacity, attemptCost, successAmount } = quota;
+  const model = { model: 'fixed_quota', capacity, attemptCost, successAmount, isDerived: true } as const;
+  const getCapacity: unknown = Reflect.get(keeper, 'getCapacity');
+  const read = typeof getCapacity === 'function' ? () => Number(getCapacity.call(keeper)) : undefined;
+  // Calls of no dependency feed it: the SDK alone knows what it has charged.
+  const budget = new LiveRetryBudget(name, [], model, read);
+  if (recorder === undefined) addEarly(budget);
+  else recorder.retries.add(budget);
+  return budget;
+}
+
+function refused(name: string, reason: RefusalReason): void {
+  withRecorder(({ series, families, retries }) => {
+    retries.prepare(name);
+    families.refused.cell(series.dependencies.fold(name), 'repeat', reason).add(1);
+  });
+}
