@@ -16,6 +16,11 @@ export function unusefulRatio(words: Vocabulary, window: DurationName): string {
   return `operation:time_budget_unuseful:ratio_rate${words.suffix(window)}`;
 }
 
+/** Sums of records, not rates of raw series: three days of those are more samples than a server lets a query load. */
+function over({ numbers, window }: Vocabulary, name: DurationName, record: string): string {
+  return numbers[name] === numbers.rateWindow ? record : `sum_over_time(${record}[${window(name)}])`;
+}
+
 export interface RecordNames {
   readonly ended: string;
   readonly unuseful: string;
@@ -74,13 +79,9 @@ export function recordingRules(words: Vocabulary): readonly RecordingRule[] {
       expr: `sum ${operation} (${rate('outcomes', 'outcome=~"expired|late|failed|unknown"')})`,
     },
     { record: names.useful, expr: `sum ${operation} (${rate('outcomes', 'outcome="useful"')})` },
-    // Sums of records, not rates of raw series: three days of those are more samples than a server lets a query load.
     ...burnWindows(words).map((name) => ({
       record: unusefulRatio(words, name),
-      expr: [
-        `sum_over_time(${names.unuseful}[${window(name)}])`,
-        `/ (sum_over_time(${names.ended}[${window(name)}]) > 0)`,
-      ].join('\n'),
+      expr: `${over(words, name, names.unuseful)}\n/ (${over(words, name, names.ended)} > 0)`,
     })),
     { record: names.offered, expr: `sum ${operation} (${rate('offered')})` },
     {
