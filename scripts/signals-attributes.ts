@@ -103,6 +103,11 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     text: 'It goes to the dependency that the fallback stands in for; on the server, on its event, any of its calls did.',
   },
   fallbackResult: { on: 'server', text: 'On the event of a fallback: `answered`, `failed`, `refused`.' },
+  reconciledResult: {
+    on: 'server',
+    text: 'On the event of an unknown outcome that was found out: `done`, `not_done`, `abandoned`.',
+  },
+  unknownAge: { on: 'server', text: 'On the same event: how long it had been unknown.' },
   repeated: { on: 'server', text: 'The arrival, or an attempt that it descends from, is a repeat.' },
   detached: { on: 'call', text: 'Made inside detach(): meant to outlive the request.' },
   mayStillRun: { on: 'call', text: 'Given up on without the server being told: it may go on there.' },

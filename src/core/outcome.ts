@@ -36,7 +36,7 @@ export function shedReasonOf(
  */
 export function decideOutcome(budget: TimeBudget, ending: Ending, now: number, toleranceMs: number): Outcome {
   const said = budget.disposition;
-  if (said?.kind === 'shed' || said?.kind === 'refused') return said.kind;
+  if (said?.kind === 'shed' || said?.kind === 'refused' || said?.kind === 'unknown') return said.kind;
   if (said?.kind === 'waiting' && !ending.completed) return 'refused';
   const expired = now >= budget.deadlineAt;
   if (!ending.completed) {

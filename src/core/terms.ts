@@ -222,6 +222,13 @@ export type WorkKind = (typeof WORK_KINDS)[number];
 export const WORKLOADS = ['live', 'retry', 'replay', 'probe', 'background'] as const;
 export type Workload = (typeof WORKLOADS)[number];
 
+/**
+ * What was found out about an unknown outcome: it took effect, it did not, or nobody will ever know and it is left to
+ * people.
+ */
+export const RECONCILED_RESULTS = ['done', 'not_done', 'abandoned'] as const;
+export type ReconciledResult = (typeof RECONCILED_RESULTS)[number];
+
 /** Label value for anything outside a list or beyond a cap. */
 export const OTHER = 'other';
 /** Label value where a thing exists but nobody named it (a caller that says nothing). */

@@ -33,6 +33,8 @@ export interface Arrival {
 
 /** What the service, or a queue in it, has said of a request. `mode` is the name of a degraded mode. */
 export type Disposition =
+  /** Nobody knows whether its work took effect; the key stays in the process. */
+  | { readonly kind: 'unknown'; readonly key: string }
   | { readonly kind: 'waiting' }
   | { readonly kind: 'shed'; readonly reason: ShedReason }
   | { readonly kind: 'refused'; readonly reason: RefusalReason }
