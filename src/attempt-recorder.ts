@@ -9,6 +9,7 @@ import {
   attemptOutside,
   type CallIdentity,
   type Declaration,
+  declaredAttempt,
   failureOf,
   Operations,
 } from './core/operations.ts';
@@ -16,6 +17,7 @@ import { type AttemptOwner, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from '.
 import { currentScope } from './current.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord } from './records.ts';
+import type { RepeatFacts } from './retry-recorder.ts';
 
 /** Repeats that a library has announced and not made yet. The oldest is dropped: then it is only detected. */
 const MAX_ANNOUNCED = 32;
@@ -103,6 +105,18 @@ export class AttemptRecorder {
     const isLate = lostAt !== undefined || now >= (call.scope?.request.uselessAt() ?? Infinity);
     const result: RepeatResult = failure === undefined ? (isLate ? 'late' : 'useful') : RESULTS[ending];
     this.#recorder.families.repeatResults.cell(call.dependency, result).add(1);
+  }
+
+  /**
+   * The call is a repeat that was asked for. A statement of SQL says nothing itself of the attempt that it is, and is
+   * one only by this.
+   */
+  declare(call: CallRecord, { owner, attempt, kind }: RepeatFacts): void {
+    if (call.tried !== undefined || owner === undefined) return;
+    call.tried = declaredAttempt(owner, attempt, kind);
+    call.attempt = attempt;
+    const request = call.scope?.request;
+    if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
   }
 
   /** Not counted yet, because the operation of its request was not known when it began. */

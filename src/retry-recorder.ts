@@ -5,7 +5,7 @@
 import type { CallEnding } from './call-recorder.ts';
 import { Call, type CallTarget } from './core/call.ts';
 import { MAX_COST } from './core/retry-budget.ts';
-import { type AttemptOwner, NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
+import { type AttemptKind, type AttemptOwner, NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
 import { LiveRetryBudget } from './live-retry-budget.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord, Scope } from './records.ts';
@@ -22,7 +22,14 @@ export interface PendingRepeat {
   readonly wait: Call | undefined;
   /** Who asked; undefined where that is a client library that the service did not write. */
   readonly owner: AttemptOwner | undefined;
+  /** Ordinal of the attempt that it is; 2 = the first repeat. */
+  readonly attempt: number;
+  /** What it is after the failure that it was asked about, where its call itself does not tell. */
+  readonly kind: Exclude<AttemptKind, 'original' | 'hedge'>;
 }
+
+/** What is known of a repeat that is let through, beside what it costs. */
+export type RepeatFacts = Pick<PendingRepeat, 'owner' | 'attempt' | 'kind'>;
 
 /** Repeats of work outside a request that are waited for; the oldest is taken for given up. */
 const MAX_OUTSIDE = 1_000;
@@ -104,6 +111,7 @@ export class RetryRecorder {
   sent(call: CallRecord, now: number): void {
     if (call.repeatPaid !== undefined) return;
     const pending = this.#take(call, now);
+    if (pending !== undefined) this.#recorder.calls.attempts.declare(call, pending);
     call.repeatPaid = pending?.paid ?? 0;
     const budget = call.retryBudget;
     call.paysIn = pending === undefined && call.attempt === 1;
@@ -137,14 +145,14 @@ export class RetryRecorder {
     paid: number,
     backoffMs: number,
     now: number,
-    owner?: AttemptOwner,
+    facts: RepeatFacts,
   ): PendingRepeat {
     const request = scope?.request;
     const dueAt = now + backoffMs;
     const budget = this.#byDependency.get(target.dependency);
     const isOpen = scope !== undefined && !scope.detached && request?.endedAt === undefined;
     const wait = isOpen && backoffMs > 0 ? this.beginWait(scope, target, now) : undefined;
-    const pending: PendingRepeat = { dependency: target.dependency, budget, paid, dueAt, wait, owner };
+    const pending: PendingRepeat = { dependency: target.dependency, budget, paid, dueAt, wait, ...facts };
     if (request === undefined || request.endedAt !== undefined) this.#expectOutside(pending, now);
     else if (request.repeats === undefined) request.repeats = [pending];
     else request.repeats.push(pending);

@@ -125,6 +125,12 @@ export function attemptOutside(declaration: Declaration | undefined, now: number
   return attemptOf(undefined, undefined, declaration, now);
 }
 
+/** An attempt of which nothing is known but what its owner says. */
+export function declaredAttempt(owner: AttemptOwner, ordinal: number, kind: AttemptKind): Attempt {
+  const before = { triesBefore: ordinal - 1, reason: undefined, waitMs: undefined, operation: undefined };
+  return { kind, owner, source: 'declared', ordinal, ...before };
+}
+
 function attemptOf(
   found: Operation | undefined,
   operation: Operation | undefined,

@@ -7,6 +7,8 @@ export interface Failure {
   readonly status: number | undefined;
   /** A circuit breaker has stopped the attempt: nothing of it was sent. */
   readonly isBlocked: boolean;
+  /** What a repeat is after it: the peer has not had the request, has answered, or nobody knows. */
+  readonly next: 'reconnect' | 'reexecute' | 'resend';
   /** What the peer asked to wait, in ms; undefined where it did not, or in a form that cannot be read. */
   readonly retryAfterMs: number | undefined;
 }
@@ -44,7 +46,9 @@ export function readFailure(error: unknown): Failure {
   const status = statusOf(error) ?? statusOf(field(error, 'response'));
   const isBlocked = isStoppedByBreaker(error);
   const errorClass = isBlocked ? 'transient' : classOf(error, status);
-  return { errorClass, status, isBlocked, retryAfterMs: retryAfterOf(error) };
+  const next =
+    isBlocked || isNotSent(error) ? 'reconnect' : hasAnswered(error, status) ? 'reexecute' : 'resend';
+  return { errorClass, status, isBlocked, next, retryAfterMs: retryAfterOf(error) };
 }
 
 /** The error of an open breaker of cockatiel (3, 4) or opossum (since 5). */
@@ -58,8 +62,16 @@ function classOf(error: unknown, status: number | undefined): ErrorClass {
     if (known !== undefined) return known;
     return status >= 400 && status < 500 ? 'validation' : 'unknown_outcome';
   }
-  const code = field(error, 'code') ?? field(field(error, 'cause'), 'code');
-  return NOT_SENT.has(code) ? 'transient' : 'unknown_outcome';
+  return isNotSent(error) ? 'transient' : 'unknown_outcome';
+}
+
+function isNotSent(error: unknown): boolean {
+  return NOT_SENT.has(field(error, 'code') ?? field(field(error, 'cause'), 'code'));
+}
+
+/** An HTTP status, or an error of PostgreSQL's server, which alone has a severity. */
+function hasAnswered(error: unknown, status: number | undefined): boolean {
+  return status !== undefined || typeof field(error, 'severity') === 'string';
 }
 
 function statusOf(holder: unknown): number | undefined {

@@ -144,7 +144,11 @@ export function askIn(
   const answer = answerOf(decision, isAllowed, isEnforced, budget);
   if (!isAllowed) return answer;
   const paid = decision.paidBy === 'retry_budget' ? (question.cost ?? budget?.attemptCost ?? 0) : 0;
-  const pending = recorder.retries.expect(scope, target, paid, backoffMs, now, owner);
+  const pending = recorder.retries.expect(scope, target, paid, backoffMs, now, {
+    owner,
+    attempt: decision.attempt,
+    kind: failure.next,
+  });
   groundsOf.set(answer, { recorder, scope, pending });
   return answer;
 }
@@ -195,6 +199,7 @@ const NOTHING_READ: Failure = {
   errorClass: 'unknown_outcome',
   status: undefined,
   isBlocked: false,
+  next: 'resend',
   retryAfterMs: undefined,
 };
 

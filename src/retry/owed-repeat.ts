@@ -65,7 +65,11 @@ function owe(recorder: Recorder, { target, budget, ask, cost, attempt }: Refused
     tryPay() {
       const now = recorder.clock.now();
       if (isSettled || !budget.tryWithdraw(now, cost)) return false;
-      recorder.retries.expect(currentScope(), target, cost ?? budget.attemptCost, 0, now, 'service');
+      recorder.retries.expect(currentScope(), target, cost ?? budget.attemptCost, 0, now, {
+        owner: 'service',
+        attempt,
+        kind: 'resend',
+      });
       return true;
     },
     settle() {

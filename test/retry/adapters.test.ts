@@ -186,6 +186,18 @@ describe('what a failure tells', () => {
     expect([failure.errorClass, failure.retryAfterMs]).toEqual([errorClass, retryAfterMs]);
   });
 
+  test.each([
+    [{ response: { status: 503 } }, 'reexecute'],
+    [{ severity: 'ERROR', code: '40001' }, 'reexecute'],
+    [{ cause: { code: 'ECONNREFUSED' } }, 'reconnect'],
+    [{ code: 'EOPENBREAKER' }, 'reconnect'],
+    [{ isBrokenCircuitError: true }, 'reconnect'],
+    [{ code: 'ECONNRESET' }, 'resend'],
+    [null, 'resend'],
+  ])('what a repeat is after %o: %s', (error, next) => {
+    expect(readFailure(error).next).toBe(next);
+  });
+
   test('a date is measured from the answer’s own, not from our clock', () => {
     const headers = { date: 'Mon, 30 Nov 2026 23:59:50 GMT', 'retry-after': 'Tue, 01 Dec 2026 00:00:20 GMT' };
     expect(readFailure({ status: 503, headers }).retryAfterMs).toBe(30_000);
