@@ -153,7 +153,7 @@ class ServerWatch {
 
   #complete({ record, response, outsideHandler }: Exchange, now: number): void {
     const status = response.statusCode;
-    const retryAfter = status === 503 && response.hasHeader('retry-after');
+    const retryAfter = status === 503 && saysRetryAfter(response);
     const ending = { completed: true, status, outsideHandler, retryAfter };
     this.#hooks.recorder.finish(record, ending, now);
     if (record.handlerTracked || record.handlerEndedAt !== undefined) return;
@@ -212,6 +212,16 @@ function carryScope(request: IncomingMessage, record: RequestRecord): void {
 function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length'];
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined;
+}
+
+/**
+ * Headers that are given to `writeHead` alone, as Fastify gives them, are kept nowhere but in the block that was sent,
+ * whose name is Node's own.
+ */
+function saysRetryAfter(response: ServerResponse): boolean {
+  if (response.hasHeader('retry-after')) return true;
+  const block: unknown = '_header' in response ? response._header : undefined;
+  return typeof block === 'string' && /\r\nretry-after:/i.test(block);
 }
 
 function pathOf(url: string): string {
