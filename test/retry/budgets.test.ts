@@ -88,6 +88,11 @@ describe.each(Object.entries(BACK_ENDS))('metrics by the %s', (_, connect) => {
       'retry_budget.deposits stock success': 0,
       'retry_budget.deposits stock refund': 0,
       'retry_budget.exhausted.seconds stock': 0,
+      'retry_budget.balance_info stock own': 1,
+      'retry_budget.dispositions stock original_error': 0,
+      'retry_budget.dispositions stock managed_background': 0,
+      'retry_budget.dispositions stock degrade': 0,
+      'retry_budget.owed stock': 0,
     };
     expect(await collected(reader)).toEqual(fresh);
     for (let i = 0; i < 3; i++) mayRetry(ASK);
@@ -97,6 +102,7 @@ describe.each(Object.entries(BACK_ENDS))('metrics by the %s', (_, connect) => {
       'retry_budget.balance stock': 0,
       'retry_budget.withdrawals stock granted': 2,
       'retry_budget.withdrawals stock refused': 1,
+      'retry_budget.dispositions stock degrade': 1,
       'retry_budget.exhausted.seconds stock': 0.5,
     };
     expect(await collected(reader)).toEqual(spent);
