@@ -100,7 +100,7 @@ function numberCollector(family: Family<NumberCell>, temporality: AggregationTem
         descriptor,
         aggregationTemporality: AggregationTemporality.CUMULATIVE,
         dataPointType: DataPointType.GAUGE,
-        dataPoints: family.cells.map((cell) => point(cell, cell.value)),
+        dataPoints: family.cells.filter((cell) => !cell.isAbsent).map((cell) => point(cell, cell.value)),
       };
     }
     const dataPoints = family.cells.map((cell) => {

@@ -24,6 +24,7 @@ function numberWriter(family: Family<NumberCell>): () => string {
     family.refresh?.();
     let text = '';
     for (const cell of family.cells) {
+      if (cell.isAbsent) continue;
       const labels = series.of(cell);
       text += `${name}${labels === '' ? '' : `{${labels}}`} ${cell.value}\n`;
     }

@@ -9,6 +9,7 @@ export interface GateCells {
   readonly executing: NumberCell;
   readonly depth: NumberCell;
   readonly entered: NumberCell;
+  readonly repeats: NumberCell;
   readonly age: (priority: Priority) => HistogramCell;
   readonly oldest: (priority: Priority) => NumberCell;
   readonly left: (result: QueueResult) => NumberCell;
@@ -35,6 +36,7 @@ export function createGateCells(
     executing: families.executing.cell(label),
     depth: families.queueDepth.cell(name),
     entered: families.queueEntered.cell(name),
+    repeats: families.queueRepeats.cell(name),
     age: (priority) => families.queueAge.cell(name, priority),
     oldest: (priority) => families.queueOldest.cell(name, priority),
     left: (result) => families.queueLeft.cell(name, result),

@@ -17,6 +17,7 @@ import { createGateCells, type GateCells } from './gate-cells.ts';
 import { describeEntry, describeRefusal } from './gate-span.ts';
 import type { CheckedOptions } from './options.ts';
 import { Permit } from './permit.ts';
+import { QueueModel } from './queue-model.ts';
 import { type Answered, dispositionOf, type Refusal, refusalOf, retryAfterS } from './refusal.ts';
 
 /** A timer armed inside a request would keep that request's state alive. */
@@ -29,6 +30,7 @@ export class Gate implements Watched {
   readonly #queue: WaitQueue<Permit>;
   #recorder: Recorder | undefined;
   #cells: GateCells | undefined;
+  #model: QueueModel | undefined;
   readonly #onSettled = (permit: Permit, now: number): void => this.#settle(permit, now);
   #held = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -43,6 +45,7 @@ export class Gate implements Watched {
     this.#recorder = recorder;
     const { limit, maxAgeMs } = this.#options;
     this.#cells = createGateCells(recorder, this.name, limit, maxAgeMs);
+    this.#model = new QueueModel(recorder, this.name);
   }
 
   refresh(now: number): void {
@@ -52,6 +55,12 @@ export class Gate implements Watched {
       const oldestAt = this.#queue.oldestAt(priority);
       this.#cells.oldest(priority).value = oldestAt === undefined ? 0 : (now - oldestAt) / 1_000;
     }
+    const { depth, entered, repeats, left } = this.#cells;
+    const completed = left('started').value;
+    this.#model?.read(
+      { waiting: depth.value, entered: entered.value, repeats: repeats.value, completed },
+      now,
+    );
   }
 
   /**
@@ -95,6 +104,7 @@ export class Gate implements Watched {
     permit.wait(go, refuse);
     request.disposition = { kind: 'waiting' };
     this.#cells?.entered.add(1);
+    if (request.repeated) this.#cells?.repeats.add(1);
     this.#arm(now);
     return 'wait';
   }

@@ -105,8 +105,19 @@ export type ShedReason = (typeof SHED_REASONS)[number];
 export const IN_FLIGHT_STATES = ['arriving', 'undecided', 'admitted'] as const;
 export type InFlightState = (typeof IN_FLIGHT_STATES)[number];
 
-/** How what waited in a queue left it. `replaced` = for something of a higher priority. */
-export const QUEUE_RESULTS = ['started', 'expired', 'too_old', 'replaced', 'caller_gone'] as const;
+/**
+ * How what waited in a queue left it. `replaced` = for something of a higher priority, `parked` = put aside for people or
+ * for later, `deleted` = thrown away, because it can give no valid result any more.
+ */
+export const QUEUE_RESULTS = [
+  'started',
+  'expired',
+  'too_old',
+  'replaced',
+  'caller_gone',
+  'parked',
+  'deleted',
+] as const;
 export type QueueResult = (typeof QUEUE_RESULTS)[number];
 
 /** Changes of a degraded mode. */
@@ -205,6 +216,7 @@ export const VIOLATIONS = [
   'double_owner',
   'commit_after_cancel',
   'degraded_non_degradable',
+  'no_disposition',
 ] as const;
 
 /** How a piece of work that went on after a cancel ended. */

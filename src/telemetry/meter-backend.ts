@@ -52,7 +52,7 @@ function attachNumbers(family: Family<NumberCell>, meter: Meter): () => void {
       : meter.createObservableCounter(name, { unit, description });
   const observe = (result: ObservableResult): void => {
     family.refresh?.();
-    for (const cell of family.cells) result.observe(cell.value, cell.attributes);
+    for (const cell of family.cells) if (!cell.isAbsent) result.observe(cell.value, cell.attributes);
   };
   instrument.addCallback(observe);
   return () => instrument.removeCallback(observe);

@@ -29,6 +29,11 @@ export class NumberCell {
   add(amount: number): void {
     this.value += amount;
   }
+
+  /** A gauge whose value is not known is left out, and is not 0. */
+  get isAbsent(): boolean {
+    return Number.isNaN(this.value);
+  }
 }
 
 /** A histogram with explicit bounds. Negative and non-finite values are not recorded (the SDK drops them). */
