@@ -15,9 +15,9 @@ import {
 } from './core/operations.ts';
 import { type AttemptOwner, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
+import type { RepeatFacts } from './pending-repeat.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord } from './records.ts';
-import type { RepeatFacts } from './retry-recorder.ts';
 
 /** Repeats that a library has announced and not made yet. The oldest is dropped: then it is only detected. */
 const MAX_ANNOUNCED = 32;

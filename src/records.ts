@@ -13,7 +13,7 @@ import type {
 } from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
 import type { LiveRetryBudget } from './live-retry-budget.ts';
-import type { PendingRepeat } from './retry-recorder.ts';
+import type { PendingRepeat } from './pending-repeat.ts';
 import type { DependencySettings } from './telemetry/config-settings.ts';
 import type { DependencySeries, WhoSeries } from './telemetry/series.ts';
 

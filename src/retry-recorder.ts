@@ -4,32 +4,13 @@
  */
 import type { CallEnding } from './call-recorder.ts';
 import { Call, type CallTarget } from './core/call.ts';
+import { isErrorStatus } from './core/operations.ts';
 import { MAX_COST } from './core/retry-budget.ts';
-import { type AttemptKind, type AttemptOwner, NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
+import { NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
 import { LiveRetryBudget } from './live-retry-budget.ts';
+import type { PendingRepeat, RepeatFacts } from './pending-repeat.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord, Scope } from './records.ts';
-
-/** A repeat that was let through. Its call takes it up; what is left at the end of the request was given up. */
-export interface PendingRepeat {
-  readonly dependency: string;
-  readonly budget: LiveRetryBudget | undefined;
-  /** What was withdrawn for it; 0 where nothing was. */
-  readonly paid: number;
-  /** When its backoff is over. */
-  readonly dueAt: number;
-  /** The wait before it, as a term of the request's ledger. */
-  readonly wait: Call | undefined;
-  /** Who asked; undefined where that is a client library that the service did not write. */
-  readonly owner: AttemptOwner | undefined;
-  /** Ordinal of the attempt that it is; 2 = the first repeat. */
-  readonly attempt: number;
-  /** What it is after the failure that it was asked about, where its call itself does not tell. */
-  readonly kind: Exclude<AttemptKind, 'original' | 'hedge'>;
-}
-
-/** What is known of a repeat that is let through, beside what it costs. */
-export type RepeatFacts = Pick<PendingRepeat, 'owner' | 'attempt' | 'kind'>;
 
 /** Repeats of work outside a request that are waited for; the oldest is taken for given up. */
 const MAX_OUTSIDE = 1_000;
@@ -132,7 +113,7 @@ export class RetryRecorder {
     const cost = budget.unit === 'time' ? tookMs : undefined;
     if (call.paysIn && cost !== undefined && budget.feed === 'original')
       budget.deposit(now, 'original', cost);
-    if (budget.feed !== 'success' || ending !== 'answered' || isErrorAnswer(call.status)) return;
+    if (budget.feed !== 'success' || ending !== 'answered' || isErrorStatus(call.status)) return;
     // The quota of the AWS SDKs: a repeat that succeeds earns its cost back, and nothing else.
     if (budget.model === 'fixed_quota' && paid > 0) budget.deposit(now, 'refund', paid);
     else budget.deposit(now, 'success', cost);
@@ -200,9 +181,14 @@ export class RetryRecorder {
     const endedAt = Math.min(now, dueAt);
     if (wait?.end(endedAt) !== true) return;
     request.end(now, this.#recorder.clock.idleMs(now));
-    if (wait.dependency === NO_DEPENDENCY) return;
-    const { callPhase } = this.#recorder.families;
-    callPhase.cell(wait.dependency, 'backoff').recordMs(endedAt - wait.startedAt);
+    const { callPhase, postCancelSeconds, postCancelItems } = this.#recorder.families;
+    const { dependency, workKind, startedAt } = wait;
+    const lateMs = endedAt - Math.max(startedAt, request.uselessAt());
+    if (lateMs > 0) {
+      postCancelSeconds.cell(dependency, workKind, 'no').add(lateMs / 1_000);
+      postCancelItems.cell(dependency, workKind, now < dueAt ? 'stopped' : 'completed').add(1);
+    }
+    if (dependency !== NO_DEPENDENCY) callPhase.cell(dependency, 'backoff').recordMs(endedAt - startedAt);
   }
 
   #take(call: CallRecord, now: number): PendingRepeat | undefined {
@@ -250,10 +236,6 @@ export class RetryRecorder {
       family.refresh = refresh;
     }
   }
-}
-
-function isErrorAnswer(status: number | undefined): boolean {
-  return status !== undefined && (status >= 500 || status === 429 || status === 408);
 }
 
 function remove(list: PendingRepeat[], pending: PendingRepeat): boolean {

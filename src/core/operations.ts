@@ -201,7 +201,8 @@ export function failureOf({ ending, status, wasSent }: AttemptEnd): AttemptFailu
   return { reason: reasonOf(ending, status, wasSent), next };
 }
 
-function isErrorStatus(status: number | undefined): boolean {
+/** An answer after which the same request may be sent again. */
+export function isErrorStatus(status: number | undefined): boolean {
   return status !== undefined && (status >= 500 || status === 429 || status === 408);
 }
 
