@@ -23,6 +23,7 @@ let readMs = 0;
 
 let look: (() => void) | undefined;
 let isLookArmed = false;
+let longestMs = 0;
 
 /**
  * Upper bound, in ms, of how long the event handled at `now` (a request's or an answer's arrival) lay unnoticed
@@ -37,10 +38,18 @@ let isLookArmed = false;
  * 40 ns up to 2 ms, 90 ns above (Node 24).
  */
 export function loopWaitMs(now: number, socket?: { readonly bytesWritten: number }): number {
-  const waitMs = meter.sample(now, loopIdleMs(now));
+  let waitMs = meter.sample(now, loopIdleMs(now));
   if (look !== undefined && !isLookArmed) armLook(now);
-  if (waitMs <= TIGHTEN_ABOVE_MS) return waitMs;
-  return meter.tighten(loopCount(), socket && socket.bytesWritten === 0);
+  if (waitMs > TIGHTEN_ABOVE_MS) waitMs = meter.tighten(loopCount(), socket && socket.bytesWritten === 0);
+  if (waitMs > longestMs) longestMs = waitMs;
+  return waitMs;
+}
+
+/** The longest bound that was given since this was asked last, ms; 0 where there was none. */
+export function takeLongestWaitMs(): number {
+  const ms = longestMs;
+  longestMs = 0;
+  return ms;
 }
 
 /**

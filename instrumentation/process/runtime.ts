@@ -14,6 +14,7 @@ import { attachMeter } from '../../src/telemetry/meter-backend.ts';
 import { VERSION } from '../../src/version.ts';
 import { type Adapter, Hooks, type Undo } from '../adapter.ts';
 import { loopIdleMs, loopWaitMs, watchLoop } from './loop-clock.ts';
+import { watchSaturation } from './saturation.ts';
 
 const KEY = Symbol.for('otel-time-budget.runtime.1');
 type Holder = { [KEY]?: Runtime };
@@ -52,6 +53,7 @@ export class Runtime {
     holder[KEY] = this;
     const starts = [
       () => watchLoop(this.hooks),
+      () => watchSaturation(this.hooks),
       ...this.#adapters.map((adapter) => () => adapter.start(this.hooks)),
     ];
     for (const start of starts) {

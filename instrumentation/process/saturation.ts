@@ -1,0 +1,83 @@
+/**
+ * How full this process is (requirement M-18), read when it is collected: the loop, the heap and the open files. What
+ * else fills up has metrics of its own: requests in flight, queues, pools and the share that arrives with too little
+ * time.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { getHeapStatistics } from 'node:v8';
+import type { Hooks, Undo } from '../adapter.ts';
+import { takeLongestWaitMs } from './loop-clock.ts';
+
+/** A wait stays to be seen for at least so long, and at least at one collection, however many there are who collect. */
+const WINDOW_MS = 15_000;
+
+const OPEN_FILES = '/proc/self/fd';
+const LIMITS = '/proc/self/limits';
+
+export function watchSaturation(hooks: Pick<Hooks, 'recorder' | 'now'>): Undo {
+  const { loopDelay, heapUsed, heapLimit, openFiles, openFilesLimit } = hooks.recorder.families;
+  const delay = loopDelay.cell();
+  const longest = new LongestWait();
+  loopDelay.refresh = () => {
+    delay.value = longest.readMs(takeLongestWaitMs(), hooks.now()) / 1_000;
+  };
+  const [used, limit] = [heapUsed.cell(), heapLimit.cell()];
+  heapUsed.refresh = () => {
+    const heap = getHeapStatistics();
+    used.value = heap.used_heap_size;
+    limit.value = heap.heap_size_limit;
+  };
+  heapUsed.refresh();
+  const undos = [loopDelay, heapUsed];
+  // Linux only: elsewhere there is no such series.
+  if (countOpenFiles() !== undefined) {
+    const files = openFiles.cell();
+    openFiles.refresh = () => {
+      files.value = countOpenFiles() ?? files.value;
+    };
+    undos.push(openFiles);
+    const most = openFilesLimitOf();
+    if (most !== undefined) openFilesLimit.cell().value = most;
+  }
+  return () => {
+    for (const family of undos) family.refresh = undefined;
+  };
+}
+
+/** The longest of the present window and of the one before. */
+export class LongestWait {
+  #currentMs = 0;
+  #previousMs = 0;
+  #since = -Infinity;
+
+  /** `takenMs` is the longest since the last reading. */
+  readMs(takenMs: number, now: number): number {
+    this.#currentMs = Math.max(this.#currentMs, takenMs);
+    const longestMs = Math.max(this.#currentMs, this.#previousMs);
+    if (now - this.#since >= WINDOW_MS) {
+      this.#previousMs = this.#currentMs;
+      this.#currentMs = 0;
+      this.#since = now;
+    }
+    return longestMs;
+  }
+}
+
+/** From Linux 6.2 on the size of the folder is their number; before, it is 0 and they are counted. */
+function countOpenFiles(): number | undefined {
+  try {
+    const { size } = statSync(OPEN_FILES);
+    return size > 0 ? size : readdirSync(OPEN_FILES).length;
+  } catch {
+    return undefined;
+  }
+}
+
+function openFilesLimitOf(): number | undefined {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(readFileSync(LIMITS, 'utf8'));
+    return found === null ? undefined : Number(found[1]);
+  } catch {
+    return undefined;
+  }
+}
