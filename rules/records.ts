@@ -87,8 +87,9 @@ export function recordingRules(words: Vocabulary): readonly RecordingRule[] {
     {
       record: names.arrivalsPerOriginal,
       expr: [
-        `sum ${operation} (${rate('admitted')})`,
-        `/ (sum ${operation} (${rate('admitted')}) - sum ${operation} (${rate('retried')}) > 0)`,
+        // Of all that arrived: repeats that are shed were made as well.
+        `sum ${operation} (${rate('offered')})`,
+        `/ (sum ${operation} (${rate('offered')}) - sum ${operation} (${rate('retried')}) > 0)`,
       ].join('\n'),
     },
     // A reconnect loads nothing again.
