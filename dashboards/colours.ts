@@ -19,7 +19,7 @@ export const COLOURS: Readonly<Record<string, string>> = {
   aborted: '#8e8e8e',
   completed: 'light-green',
   stopped: 'green',
-  started_after: 'dark-red',
+  started_after: 'semi-dark-orange',
   // The six load counters.
   offered: 'super-light-blue',
   admitted: 'semi-dark-blue',
@@ -100,7 +100,7 @@ export const COLOURS: Readonly<Record<string, string>> = {
   after_call: 'orange',
   // Load: reasons of sheds, states in flight, results of queues.
   concurrency: 'yellow',
-  queue_age: 'orange',
+  queue_age: 'light-orange',
   memory: 'purple',
   composite: 'light-blue',
   capacity: 'red',
@@ -109,6 +109,8 @@ export const COLOURS: Readonly<Record<string, string>> = {
   started: 'green',
   too_old: 'orange',
   replaced: 'purple',
+  parked: 'light-blue',
+  deleted: '#c7d0d9',
   // Workloads, breakers and fallbacks.
   live: 'semi-dark-green',
   retry: 'yellow',
@@ -125,6 +127,7 @@ export const COLOURS: Readonly<Record<string, string>> = {
   double_owner: 'yellow',
   commit_after_cancel: 'dark-red',
   degraded_non_degradable: 'purple',
+  no_disposition: 'light-blue',
 };
 
 /** For a limit drawn over measurements. */

@@ -180,7 +180,7 @@ function contract(q: Queries): Row {
         shown:
           'findings: a call given more than was left, one started after the end, two owners, a commit after a cancel.',
         action:
-          'reset: that service hands out time that nobody has; repair it before you look at the ones below it.',
+          'reset: of two services that show it, the outer one hands out time that nobody has; repair it first.',
         noValue: 'none',
         width: 8,
         height: 8,
