@@ -9,7 +9,7 @@ export function contractAlerts(words: Vocabulary): readonly Alert[] {
   return [
     {
       name: 'BudgetContractViolation',
-      expr: `sum ${by('kind')} (increase(${series('violations')}${recent('violationWindow')})) > 0`,
+      expr: `sum ${by('kind')} (increase(${series('violations', 'kind!="degraded_non_degradable"')}${recent('violationWindow')})) > 0`,
       for: 'violationFor',
       severity: 'warning',
       labels: ['kind'],

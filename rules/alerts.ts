@@ -1,6 +1,7 @@
 /** All alerts, in the order of their names. */
 import { burnAlerts } from './alerts-burn.ts';
 import { contractAlerts } from './alerts-contract.ts';
+import { loadAlerts } from './alerts-load.ts';
 import { retryAlerts } from './alerts-retries.ts';
 import { timeAlerts } from './alerts-time.ts';
 import { wasteAlerts } from './alerts-waste.ts';
@@ -14,6 +15,7 @@ export function alerts(words: Vocabulary): readonly Alert[] {
     ...retryAlerts(words),
     ...wasteAlerts(words),
     ...timeAlerts(words),
+    ...loadAlerts(words),
     ...contractAlerts(words),
   ];
 }

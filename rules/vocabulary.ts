@@ -15,6 +15,8 @@ export interface Vocabulary {
   all(...matchers: readonly string[]): string;
   /** A selector of one metric, with the matchers of the options behind those given. */
   series(key: MetricKey, ...matchers: readonly string[]): string;
+  /** How many values a histogram has: the selector of its `_count`. */
+  count(key: MetricKey): string;
   /** `rate` of it over the rate window. */
   rate(key: MetricKey, ...matchers: readonly string[]): string;
   /** p50, p95 … over the rate window, of the buckets of a histogram; NaN where nothing happened. */
@@ -51,6 +53,7 @@ export function createVocabulary(options: RuleOptions): Vocabulary {
     name,
     all: (...own) => select('', ['__name__=~"(time|retry)_budget_.+"', ...own]),
     series: (key, ...own) => select(name(key), own),
+    count: (key) => select(`${name(key)}_count`, []),
     rate: (key, ...own) => rate(name(key), own),
     quantile: (share, key, ...labels) =>
       `histogram_quantile(${share}, sum by ${list([...labels, 'le'])} (${rate(`${name(key)}_bucket`, [])}))`,

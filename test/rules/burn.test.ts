@@ -1,5 +1,5 @@
 /** The alert on requests that do not end usefully: at, under and over its limits (dashboards 5.4). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   counter,
   hasPromtool,
@@ -10,6 +10,9 @@ import {
   wrongAlerts,
   wrongSamples,
 } from '../support/promtool.ts';
+
+// Hours of rules take seconds of processor, and others may want it too.
+vi.setConfig({ testTimeout: 180_000 });
 
 /** Requests of one operation by their outcome. */
 function requests(useful: string, expired: string, operation = 'pay') {
