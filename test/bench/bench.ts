@@ -12,12 +12,14 @@ import type { MicroAnswers, Step } from './micro.ts';
 import { pageOf } from './page.ts';
 import { Peer } from './peer.ts';
 import { type NamedScrape, type Results, tablesOf } from './report.ts';
+import { type BudgetAmounts, measureBudgets } from './retry-budget.ts';
 import { SCHEMA } from './services.ts';
 import { measureOwnPart, type PairAmounts } from './switching.ts';
 import { REGISTER } from './variants.ts';
 
 interface AllAmounts extends Amounts, PairAmounts {
   readonly steps: { readonly repeats: number; readonly count: number };
+  readonly budgets: BudgetAmounts;
 }
 
 const FULL: AllAmounts = {
@@ -32,6 +34,7 @@ const FULL: AllAmounts = {
   requests: { service: 600, hello: 3_000 },
   warmUpPairs: 10,
   steps: { repeats: 20, count: 50_000 },
+  budgets: { repeats: 11, operations: 1_000_000 },
 };
 const QUICK: AllAmounts = {
   rounds: 1,
@@ -44,6 +47,7 @@ const QUICK: AllAmounts = {
   requests: { service: 100, hello: 300 },
   warmUpPairs: 1,
   steps: { repeats: 3, count: 5_000 },
+  budgets: { repeats: 1, operations: 20_000 },
 };
 
 /** A service with some routes and peers, and one that has used up every default cap of a label. */
@@ -73,7 +77,9 @@ async function measure(amounts: AllAmounts, around: Surroundings): Promise<Resul
   const ownParts = await measureOwnPart(amounts, around);
   say('single steps');
   const steps = await measureSteps(amounts);
-  return { rounds, scrapes, ownParts, steps };
+  say('retry budgets');
+  const budgets = await measureBudgets(amounts.budgets);
+  return { rounds, scrapes, ownParts, steps, budgets };
 }
 
 async function measureSteps({ steps }: AllAmounts): Promise<Step[]> {

@@ -2,6 +2,7 @@
 import type { Round, Scrape } from './comparison.ts';
 import type { SeriesShape } from './fill.ts';
 import type { Step } from './micro.ts';
+import type { BudgetCost } from './retry-budget.ts';
 import type { Workload } from './services.ts';
 import { type Spread, spread } from './statistics.ts';
 import type { OwnPart } from './switching.ts';
@@ -19,9 +20,10 @@ export interface Results {
   readonly ownParts: readonly OwnPart[];
   readonly steps: readonly Step[];
   readonly scrapes: readonly NamedScrape[];
+  readonly budgets: readonly BudgetCost[];
 }
 
-export function tablesOf({ rounds, ownParts, steps, scrapes }: Results): string {
+export function tablesOf({ rounds, ownParts, steps, scrapes, budgets }: Results): string {
   return [
     '## Targets',
     'Met in this run or not; nothing in the tests depends on it.',
@@ -41,6 +43,10 @@ export function tablesOf({ rounds, ownParts, steps, scrapes }: Results): string 
     '## Single steps',
     'In a loop, hot: a lower bound of what the step costs in a service.',
     stepTable(steps),
+    '## Retry budgets',
+    'One payment in and one withdrawal, at 10,000 per second of their clock, each counter in a process of its own; the ' +
+      'last two are counters that work as those of tower and cockatiel do, beside which ours are shown.',
+    budgetTable(budgets),
   ].join('\n\n');
 }
 
@@ -111,6 +117,18 @@ function stepTable(steps: readonly Step[]): string {
   return table(
     ['step', 'ns'],
     steps.map(({ name, ns }) => [name, spreadText(ns, 0)]),
+  );
+}
+
+function budgetTable(budgets: readonly BudgetCost[]): string {
+  return table(
+    ['counter', 'ns', 'bytes allocated', 'first after an idle night, µs'],
+    budgets.map(({ name, ns, bytes, afterNightUs }) => [
+      name,
+      spreadText(ns, 1),
+      bytes.median.toFixed(2),
+      spreadText(afterNightUs, 1),
+    ]),
   );
 }
 

@@ -1,19 +1,34 @@
 /**
  * What paying into and out of a retry budget costs: each model of ours beside counters that work as those of tower
- * and cockatiel do, each in a process of its own. Run with `node test/bench/retry-budget.ts`; prints nanoseconds and bytes for one
- * `deposit` with one `tryWithdraw`. Compare within one run only.
+ * and cockatiel do, each in a process of its own. Part of `npm run bench`; alone with `node test/bench/retry-budget.ts`.
+ * Compare within one run only.
  */
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { InFlightPercentBudget } from '../../src/core/retry-budget-envoy.ts';
 import { GrpcThrottlingBudget } from '../../src/core/retry-budget-grpc.ts';
 import { AWS_QUOTA, FixedQuotaBudget } from '../../src/core/retry-budget-quota.ts';
 import { TokenBucketBudget } from '../../src/core/retry-budget-token-bucket.ts';
 import { LiveRetryBudget } from '../../src/live-retry-budget.ts';
 import { createFamilies } from '../../src/telemetry/metrics.ts';
-import { spread } from './statistics.ts';
+import { type Spread, spread } from './statistics.ts';
 
-const OPERATIONS = 1_000_000;
-const REPEATS = 11;
+export interface BudgetAmounts {
+  readonly repeats: number;
+  readonly operations: number;
+}
+
+/** One deposit with one withdrawal. */
+export interface BudgetCost {
+  readonly name: string;
+  readonly ns: Spread;
+  readonly bytes: Spread;
+  /** The first withdrawal after ten hours in which nothing happened. */
+  readonly afterNightUs: Spread;
+}
+
+const ALONE: BudgetAmounts = { repeats: 11, operations: 1_000_000 };
 const WARM_UPS = 3;
 /** 10,000 operations per second, so that slots turn as they would under load. */
 const STEP_MS = 0.1;
@@ -117,32 +132,32 @@ const COUNTERS: Readonly<Record<string, () => Counter>> = {
 };
 
 /** Nanoseconds per operation, from `startAt` on. */
-function time(counter: Counter, startAt: number): number {
+function time(counter: Counter, operations: number, startAt: number): number {
   const startedAt = performance.now();
-  for (let i = 0; i < OPERATIONS; i++) {
+  for (let i = 0; i < operations; i++) {
     counter.deposit(startAt + i * STEP_MS);
     counter.tryWithdraw(startAt + i * STEP_MS);
   }
-  return ((performance.now() - startedAt) * 1e6) / OPERATIONS;
+  return ((performance.now() - startedAt) * 1e6) / operations;
 }
 
 /** Bytes allocated per operation; whole instants, because V8 puts a fraction that is handed over on the heap. */
-function weigh(counter: Counter, startAt: number): number {
+function weigh(counter: Counter, operations: number, startAt: number): number {
   const before = process.memoryUsage().heapUsed;
-  for (let i = 0; i < OPERATIONS; i++) {
+  for (let i = 0; i < operations; i++) {
     counter.deposit(startAt + Math.trunc(i / 10));
     counter.tryWithdraw(startAt + Math.trunc(i / 10));
   }
-  return (process.memoryUsage().heapUsed - before) / OPERATIONS;
+  return (process.memoryUsage().heapUsed - before) / operations;
 }
 
-function nightNs(counter: Counter, startAt: number): number {
+function nightUs(counter: Counter, startAt: number): number {
   const startedAt = performance.now();
   counter.tryWithdraw(startAt + NIGHT_MS);
-  return (performance.now() - startedAt) * 1e6;
+  return (performance.now() - startedAt) * 1e3;
 }
 
-function measure(name: string, make: () => Counter): void {
+function measure(name: string, make: () => Counter, { repeats, operations }: BudgetAmounts): BudgetCost {
   const counter = make();
   // The clock starts at a fraction, so that every time that is kept is one.
   counter.deposit(0.5);
@@ -150,30 +165,43 @@ function measure(name: string, make: () => Counter): void {
   const bytes: number[] = [];
   const nights: number[] = [];
   let now = 1;
-  for (let i = 0; i < REPEATS + WARM_UPS; i++) {
-    const took = time(counter, now);
-    const weighed = weigh(counter, now + OPERATIONS * STEP_MS);
-    now += 2 * OPERATIONS * STEP_MS;
-    const night = nightNs(counter, now);
+  for (let i = 0; i < repeats + WARM_UPS; i++) {
+    const took = time(counter, operations, now);
+    const weighed = weigh(counter, operations, now + operations * STEP_MS);
+    now += 2 * operations * STEP_MS;
+    const night = nightUs(counter, now);
     now += NIGHT_MS;
     if (i < WARM_UPS) continue;
     ns.push(took);
     bytes.push(weighed);
     nights.push(night);
   }
-  const figures = [
-    `${spread(ns).median.toFixed(1)} ns (least ${spread(ns).min.toFixed(1)})`,
-    `${spread(bytes).median.toFixed(2)} bytes`,
-    `first after an idle night ${(spread(nights).median / 1_000).toFixed(1)} us`,
-  ];
-  console.log(`${name.padEnd(20)} ${figures.join(', ')}`);
+  return { name, ns: spread(ns), bytes: spread(bytes), afterNightUs: spread(nights) };
 }
 
 /** Room for all that one run can allocate, so that no collection comes in between. */
 const FLAGS = ['--min-semi-space-size=128', '--max-semi-space-size=128'];
-const [, file = '', chosen] = process.argv;
-for (const [name, make] of Object.entries(COUNTERS)) {
-  if (name === chosen) measure(name, make);
-  // Each in its own process: with one shape of counter the calls are compiled as they are where one budget is used.
-  if (chosen === undefined) execFileSync(process.execPath, [...FLAGS, file, name], { stdio: 'inherit' });
+const FILE = fileURLToPath(import.meta.url);
+
+/**
+ * Each in its own process: with one shape of counter the calls are compiled as they are where one budget is used.
+ */
+export async function measureBudgets(amounts: BudgetAmounts): Promise<BudgetCost[]> {
+  const costs: BudgetCost[] = [];
+  for (const name of Object.keys(COUNTERS)) {
+    const args = [...FLAGS, FILE, name, JSON.stringify(amounts)];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    // What the process below has printed.
+    costs.push(JSON.parse(stdout) as BudgetCost);
+  }
+  return costs;
+}
+
+const [, script, chosen, amounts] = process.argv;
+if (script === FILE) {
+  const make = chosen === undefined ? undefined : COUNTERS[chosen];
+  if (chosen !== undefined && make !== undefined && amounts !== undefined) {
+    // As it was given above.
+    console.log(JSON.stringify(measure(chosen, make, JSON.parse(amounts) as BudgetAmounts)));
+  } else console.table((await measureBudgets(ALONE)).map(({ name, ns }) => ({ name, ns: ns.median })));
 }
