@@ -107,6 +107,7 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     on: 'server',
     text: 'On the event of an unknown outcome that was found out: `done`, `not_done`, `abandoned`.',
   },
+  replayStop: { on: 'server', text: 'On the event of a replay that was paused: by what.' },
   unknownAge: { on: 'server', text: 'On the same event: how long it had been unknown.' },
   repeated: { on: 'server', text: 'The arrival, or an attempt that it descends from, is a repeat.' },
   detached: { on: 'call', text: 'Made inside detach(): meant to outlive the request.' },

@@ -241,6 +241,13 @@ export type Workload = (typeof WORKLOADS)[number];
 export const RECONCILED_RESULTS = ['done', 'not_done', 'abandoned'] as const;
 export type ReconciledResult = (typeof RECONCILED_RESULTS)[number];
 
+/**
+ * What stops a replay: live calls take longer, the oldest live request is past its useful age, more is a duplicate than
+ * expected, the dependency refuses again.
+ */
+export const REPLAY_STOPS = ['latency', 'live_age', 'duplicates', 'throttled'] as const;
+export type ReplayStop = (typeof REPLAY_STOPS)[number];
+
 /** Label value for anything outside a list or beyond a cap. */
 export const OTHER = 'other';
 /** Label value where a thing exists but nobody named it (a caller that says nothing). */
