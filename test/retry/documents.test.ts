@@ -7,7 +7,20 @@ import { type FailingServer, startFailingServer } from '../support/retry-stage.t
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(`${ROOT}/docs/retries.md`, 'utf8');
 const examples = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code);
-const NAMES = ['mayRetry', 'p-retry', 'cockatiel', 'got', 'axios-retry', 'interceptors.retry', 'RetryAgent'];
+const NAMES = [
+  'managed_background',
+  'mayRetry',
+  'p-retry',
+  'cockatiel',
+  'got',
+  'axios-retry',
+  'interceptors.retry',
+  'RetryAgent',
+  'watchCockatielBreaker',
+  'watchOpossumBreaker',
+];
+/** Examples behind these, which repeat nothing. */
+const OTHERS = ['hedge', 'watchAwsRetries'];
 const named = NAMES.map((name, at) => [name, examples[at] ?? ''] as const);
 
 let server: FailingServer;
@@ -29,7 +42,7 @@ function run(code: string): Child {
 
 describe('the examples of docs/retries.md', () => {
   test('there is one for each library', () => {
-    expect(examples).toHaveLength(NAMES.length);
+    expect(examples).toHaveLength(NAMES.length + OTHERS.length);
     for (const [name, code] of named) expect(code).toContain(name);
   });
 
@@ -45,5 +58,16 @@ describe('the examples of docs/retries.md', () => {
     const { code: exitCode } = await run(code).output();
     expect(exitCode).toBe(1);
     expect(server.arrivals).toBe(3);
+  });
+
+  test.each(OTHERS)('%s: runs, and the process ends', async (name) => {
+    const code = examples[NAMES.length + OTHERS.indexOf(name)] ?? '';
+    expect(code).toContain(name);
+    const { code: exitCode, stdout, stderr } = await run(code).output();
+    expect({ exitCode, stdout, stderr }).toEqual({
+      exitCode: 0,
+      stdout: name === 'hedge' ? 'stocked\n' : '',
+      stderr: '',
+    });
   });
 });
