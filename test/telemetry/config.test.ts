@@ -48,6 +48,7 @@ describe('nothing given', () => {
       routes: [],
       dependencies: {},
       retryBudgets: {},
+      degradedModes: {},
       callers: [],
       labels: { operations: 50, dependencies: 20, callers: 8 },
     });
@@ -588,7 +589,7 @@ describe('given in code', () => {
       'bucketsS: this list is not allowed; use a list of 1 to 40 rising numbers of seconds, each above 0',
       'unknown key "modes", did you mean "mode"?',
       'unknown key "version"; known here: disabled, mode, entry, calls, reserveMs, propagation, ' +
-        'deadlineToleranceMs, operations, routes, dependencies, retryBudgets, callers, labels, bucketsS, policyVersion',
+        'deadlineToleranceMs, operations, routes, dependencies, retryBudgets, degradedModes, callers, labels, bucketsS, policyVersion',
     ]);
     expect(() => defaultConfig(options)).toThrow(/did you mean "defaultMs"/);
   });
