@@ -52,6 +52,7 @@ export class Carriage {
       repeated: call.attempt > 1 || (request?.repeated ?? false),
       caller: this.#caller,
       priority: request?.priority,
+      workload: request?.workload,
     });
   }
 }

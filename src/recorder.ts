@@ -94,6 +94,7 @@ export class Recorder {
     const { attempt, repeated } = readArrivalAttempt(facts.headers, received, trusted);
     record.attempt = attempt;
     record.repeated = repeated;
+    record.workload = received.workload;
     if (this.#operationsDiffer) {
       record.received = received;
       record.trusted = trusted;
@@ -121,10 +122,7 @@ export class Recorder {
     record.decide(decision.effectiveMs, decision.source, decision.verdict);
   }
 
-  /**
-   * Counts the arrival, once its operation is known or will never be. `isNew`: its handler has not run, and may say
-   * what kind of load it is.
-   */
+  /** Counts the arrival, once its operation is known or never will be. `isNew`: its handler may say of what workload. */
   admit(record: RequestRecord, now: number, isNew = false): void {
     if (!isNew) this.workloads.admit(record);
     if (record.series !== undefined) return;
@@ -179,9 +177,8 @@ export class Recorder {
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
     if (record.repeats !== undefined) this.retries.release(record, now);
     record.close(now, this.clock.idleMs(now), outcome);
-    const series = record.series;
     const operation = record.operation ?? UNMATCHED;
-    series?.outcome(outcome).add(1);
+    record.series?.outcome(outcome).add(1);
     this.load.decide(record, ending, outcome);
     this.workloads.complete(record, outcome);
     if (record.cancelSource !== undefined)

@@ -1,6 +1,7 @@
 import { diag } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { activateRecorder, deactivateRecorder } from '../src/active.ts';
+import { Carriage } from '../src/carriage.ts';
 import { OUTCOMES, WORKLOADS, type Workload } from '../src/core/terms.ts';
 import { enterScope, runInScope } from '../src/current.ts';
 import { detach, setRepeated, setWorkload, withBudget } from '../src/index.ts';
@@ -72,6 +73,22 @@ describe('M-24: admissions and completions by workload', () => {
     expect(t.value('workloadCompleted', { workload: 'retry', outcome: 'failed' })).toBe(1);
     expect(t.value('workloadCompleted', { workload: 'retry', outcome: 'useful' })).toBe(1);
     expect(t.value('workloadCompleted')).toBe(4);
+  });
+
+  test('told by its sender and handed on; not where the sender is not trusted', () => {
+    const record = arrive('attempt=2, workload=replay');
+    const carriage = new Carriage(t.recorder.config, 'test');
+    runInScope(record, () => {
+      const one = t.hooks.calls.begin(t.hooks.calls.target('stock', 80, 'http'), clock.at);
+      expect(carriage.render('time-budget', one, 7)).toBe(
+        'remaining=7, attempt=1, repeated, caller=test, workload=replay',
+      );
+    });
+    expect(admitted()).toEqual({ ...NONE, replay: 1 });
+    deactivateRecorder(t.recorder);
+    t = createTestHooks({ clock, config: { entry: { trust: 'none' } } });
+    finish(arrive('attempt=2, workload=replay'));
+    expect(admitted()).toEqual({ ...NONE, live: 1 });
   });
 
   test.each(['replay', 'probe', 'background', 'live'] as const)(

@@ -1,6 +1,6 @@
 /** What a request says about its budget, over all formats that are known. */
 import { isReset } from './allowance.ts';
-import type { BudgetSource, HeaderFault, Priority } from './terms.ts';
+import type { BudgetSource, HeaderFault, Priority, Workload } from './terms.ts';
 import type { WireResult } from './wire.ts';
 import {
   HEADER_CONNECT_TIMEOUT,
@@ -53,6 +53,7 @@ export interface Received {
   readonly repeated: boolean;
   readonly caller: string | undefined;
   readonly priority: Priority | undefined;
+  readonly workload: Workload | undefined;
   readonly sentWallMs: number | undefined;
 }
 
@@ -109,6 +110,7 @@ export const NOTHING_RECEIVED: Received = Object.freeze({
   repeated: false,
   caller: undefined,
   priority: undefined,
+  workload: undefined,
   sentWallMs: undefined,
 });
 
@@ -175,6 +177,7 @@ function combine(
     repeated: told?.repeated ?? false,
     caller: told?.caller,
     priority: told?.priority,
+    workload: told?.workload,
     sentWallMs: told?.sentWallMs,
   };
 }

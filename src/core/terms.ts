@@ -233,6 +233,8 @@ export type WorkKind = (typeof WORK_KINDS)[number];
  */
 export const WORKLOADS = ['live', 'retry', 'replay', 'probe', 'background'] as const;
 export type Workload = (typeof WORKLOADS)[number];
+/** Those that a request is only by being told; the others follow from its attempt. */
+export const TOLD_WORKLOADS = ['replay', 'probe', 'background'] as const satisfies readonly Workload[];
 
 /**
  * What was found out about an unknown outcome: it took effect, it did not, or nobody will ever know and it is left to

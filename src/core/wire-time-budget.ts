@@ -4,8 +4,8 @@
  *     remaining=749, attempt=2, repeated, caller=checkout, priority=critical
  */
 import { parseDictionary, Token } from 'structured-headers';
-import type { HeaderFault, Priority } from './terms.ts';
-import { PRIORITIES } from './terms.ts';
+import type { HeaderFault, Priority, Workload } from './terms.ts';
+import { PRIORITIES, TOLD_WORKLOADS } from './terms.ts';
 import { MAX_HEADER_LENGTH, TEN_YEARS_MS, wholeMs } from './wire.ts';
 
 export const HEADER_TIME_BUDGET = 'time-budget';
@@ -25,6 +25,8 @@ export interface TimeBudgetMembers {
   /** Name of the sending service; see {@link callerToken}. */
   readonly caller?: string | undefined;
   readonly priority?: Priority | undefined;
+  /** Written where it is one that must be told; see TOLD_WORKLOADS. */
+  readonly workload?: Workload | undefined;
   /** Wall clock of the sender in ms since 1970, only for queues whose messages have no age of their own. */
   readonly sentWallMs?: number | undefined;
 }
@@ -39,6 +41,7 @@ export interface TimeBudgetHeader {
   readonly repeated: boolean;
   readonly caller: string | undefined;
   readonly priority: Priority | undefined;
+  readonly workload: Workload | undefined;
   readonly sentWallMs: number | undefined;
 }
 
@@ -56,7 +59,8 @@ const NEXT = '(?:^|(?!^), )';
  */
 const AS_WRITTEN = new RegExp(
   `^(?:remaining=(\\d{1,15}))?(?:${NEXT}attempt=([1-9]\\d{0,3}))?(${NEXT}repeated)?` +
-    `(?:${NEXT}caller=(${CALLER}))?(?:${NEXT}priority=([a-z]{1,8}))?(?:${NEXT}sent=(\\d{1,15}))?$`,
+    `(?:${NEXT}caller=(${CALLER}))?(?:${NEXT}priority=([a-z]{1,8}))?(?:${NEXT}workload=([a-z]{1,10}))?` +
+    `(?:${NEXT}sent=(\\d{1,15}))?$`,
 );
 
 /** Never throws. Longer than 256 characters is too_long, a text that is no dictionary malformed. */
@@ -73,7 +77,8 @@ export function parseTimeBudget(text: string): TimeBudgetHeader {
     repeated: written[3] !== undefined,
     caller: written[4],
     priority: knownPriority(written[5]),
-    sentWallMs: written[6] === undefined ? undefined : Number(written[6]),
+    workload: knownWorkload(written[6]),
+    sentWallMs: written[7] === undefined ? undefined : Number(written[7]),
   };
 }
 
@@ -121,6 +126,7 @@ function parseOne(text: string): TimeBudgetHeader | undefined {
     repeated: bareItem(members, 'repeated') === true,
     caller: caller === undefined || caller.length > MAX_CALLER_LENGTH ? undefined : caller,
     priority: knownPriority(tokenOf(members, 'priority')),
+    workload: knownWorkload(tokenOf(members, 'workload')),
     sentWallMs: integerOf(members, 'sent', 0, Number.MAX_SAFE_INTEGER),
   };
 }
@@ -158,6 +164,10 @@ function knownPriority(name: string | undefined): Priority | undefined {
   return name === undefined ? undefined : PRIORITIES.find((priority) => priority === name);
 }
 
+function knownWorkload(name: string | undefined): Workload | undefined {
+  return name === undefined ? undefined : TOLD_WORKLOADS.find((workload) => workload === name);
+}
+
 function unusable(fault: HeaderFault): TimeBudgetHeader {
   return {
     remainingMs: undefined,
@@ -166,6 +176,7 @@ function unusable(fault: HeaderFault): TimeBudgetHeader {
     repeated: false,
     caller: undefined,
     priority: undefined,
+    workload: undefined,
     sentWallMs: undefined,
   };
 }
@@ -197,6 +208,8 @@ export function formatTimeBudget(members: TimeBudgetMembers): string | undefined
   if (members.caller !== undefined && CALLER_ONLY.test(members.caller)) text += `, caller=${members.caller}`;
   if (members.priority !== undefined && members.priority !== 'unset')
     text += `, priority=${members.priority}`;
+  if (members.workload !== undefined && knownWorkload(members.workload) !== undefined)
+    text += `, workload=${members.workload}`;
   const sent = members.sentWallMs === undefined ? undefined : wholeMs(members.sentWallMs, MAX_SENT_WALL_MS);
   if (sent !== undefined) text += `, sent=${sent}`;
   return text === '' ? undefined : text.slice(2);

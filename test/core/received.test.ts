@@ -150,7 +150,8 @@ describe('B-26: more than our own header says', () => {
 
 describe('trust', () => {
   const headers = {
-    'time-budget': 'remaining=500, attempt=2, repeated, caller=web, priority=critical, sent=5',
+    'time-budget':
+      'remaining=500, attempt=2, repeated, caller=web, priority=critical, workload=replay, sent=5',
   };
 
   test('P-15: of an untrusted sender only remaining is looked at', () => {
@@ -178,6 +179,7 @@ describe('trust', () => {
       repeated: true,
       caller: 'web',
       priority: 'critical',
+      workload: 'replay',
       sentWallMs: 5,
     });
   });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decideEntry } from '../../src/core/entry.ts';
 import { readBudget } from '../../src/core/received.ts';
-import { BUDGET_SOURCES, HEADER_FAULTS, PRIORITIES } from '../../src/core/terms.ts';
+import { BUDGET_SOURCES, HEADER_FAULTS, PRIORITIES, WORKLOADS } from '../../src/core/terms.ts';
 import { parseConnectTimeout, parseEnvoyTimeout, parseRequestTimeout } from '../../src/core/wire.ts';
 import { parseGrpcTimeout } from '../../src/core/wire-grpc.ts';
 import {
@@ -146,6 +146,7 @@ describe('our header as we write it', () => {
         repeated: fc.boolean(),
         caller: fc.string({ maxLength: 70 }).map((name) => callerToken(name) ?? 'a'),
         priority: fc.constantFrom(...PRIORITIES),
+        workload: fc.constantFrom(...WORKLOADS),
         sentWallMs: fc.maxSafeNat(),
       },
       { requiredKeys: [] },

@@ -8,12 +8,14 @@ const EMPTY = {
   repeated: false,
   caller: undefined,
   priority: undefined,
+  workload: undefined,
   sentWallMs: undefined,
 };
 
 describe('parseTimeBudget of what we write', () => {
   test('all members', () => {
-    const text = 'remaining=749, attempt=2, repeated, caller=checkout, priority=critical, sent=1764410400000';
+    const text =
+      'remaining=749, attempt=2, repeated, caller=checkout, priority=critical, workload=replay, sent=1764410400000';
     expect(parseTimeBudget(text)).toEqual({
       remainingMs: 749,
       fault: undefined,
@@ -21,6 +23,7 @@ describe('parseTimeBudget of what we write', () => {
       repeated: true,
       caller: 'checkout',
       priority: 'critical',
+      workload: 'replay',
       sentWallMs: 1_764_410_400_000,
     });
   });
@@ -95,6 +98,15 @@ describe('parseTimeBudget of any other dictionary', () => {
     expect(parseTimeBudget('remaining=749, repeated=?0').repeated).toBe(false);
   });
 
+  test('M-24: a workload that follows from the attempt is neither written nor read, and no other word', () => {
+    expect(formatTimeBudget({ attempt: 2, workload: 'retry' })).toBe('attempt=2');
+    expect(formatTimeBudget({ attempt: 1, workload: 'live' })).toBe('attempt=1');
+    for (const word of ['live', 'retry', 'batch', '"replay"']) {
+      expect(parseTimeBudget(`remaining=749, workload=${word}`).workload, word).toBeUndefined();
+    }
+    expect(parseTimeBudget('workload=probe, remaining=749').workload).toBe('probe');
+  });
+
   test('P-15: a priority outside the list is absent', () => {
     expect(parseTimeBudget('remaining=749, priority=urgent').priority).toBeUndefined();
     expect(parseTimeBudget('remaining=749, priority="critical"').priority).toBeUndefined();
@@ -151,13 +163,14 @@ describe('formatTimeBudget', () => {
     const text = formatTimeBudget({
       sentWallMs: 1_764_410_400_000.9,
       priority: 'critical',
+      workload: 'replay',
       caller: 'checkout',
       repeated: true,
       attempt: 2,
       remainingMs: 749.6,
     });
     expect(text).toBe(
-      'remaining=749, attempt=2, repeated, caller=checkout, priority=critical, sent=1764410400000',
+      'remaining=749, attempt=2, repeated, caller=checkout, priority=critical, workload=replay, sent=1764410400000',
     );
   });
 
@@ -200,9 +213,10 @@ describe('formatTimeBudget', () => {
       repeated: true,
       caller: 'a'.repeat(64),
       priority: 'critical',
+      workload: 'background',
       sentWallMs: 1e30,
     });
-    expect(text?.length).toBe(160);
+    expect(text?.length).toBe(181);
     expect(parseTimeBudget(text ?? '')).toEqual({
       remainingMs: 315_359_999_999,
       fault: undefined,
@@ -210,6 +224,7 @@ describe('formatTimeBudget', () => {
       repeated: true,
       caller: 'a'.repeat(64),
       priority: 'critical',
+      workload: 'background',
       sentWallMs: 999_999_999_999_999,
     });
   });
