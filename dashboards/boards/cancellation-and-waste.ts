@@ -1,5 +1,5 @@
 /** Who cancels, what goes on for nobody, what it costs, which contract is broken, and whether all this can be trusted. */
-import { CANCEL_SOURCES, VIOLATIONS, WORK_KINDS } from '../../src/core/terms.ts';
+import { CANCEL_SOURCES, DUPLICATE_ABILITIES, VIOLATIONS, WORK_KINDS } from '../../src/core/terms.ts';
 import { ATTR } from '../../src/telemetry/names.ts';
 import type { Board, Row } from '../board.ts';
 import { lines, stat } from '../kinds.ts';
@@ -72,6 +72,21 @@ function waste(q: Queries): Row {
             legend: 'per useful request',
           },
         ],
+      }),
+      lines({
+        id: 14,
+        title: 'Requests and messages per second that the service has had before, by what it could do',
+        question: 'How much of the work is a duplicate, and does it do harm?',
+        shown:
+          'recognised: known to be one. prevented: no second effect. returned: the first result was given again.',
+        action:
+          'recognised without prevented: the effect happens twice; that operation must not be repeated.',
+        unit: 'reqps',
+        noValue: 'none was recognised',
+        width: 24,
+        height: 7,
+        targets: [{ expr: sum(q.rate('duplicates'), 'ability'), legend: '{{ability}}' }],
+        words: DUPLICATE_ABILITIES,
       }),
     ],
   };

@@ -1,9 +1,10 @@
 /** What waits and is turned away, which modes and breakers are on, and what the way back costs the live work. */
-import { MappingType } from '@grafana/grafana-foundation-sdk/dashboard';
+import { MappingType, type ValueMapping } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
   BREAKER_STATES,
   IN_FLIGHT_STATES,
   QUEUE_RESULTS,
+  RECONCILED_RESULTS,
   SHED_REASONS,
   WORKLOADS,
 } from '../../src/core/terms.ts';
@@ -13,13 +14,27 @@ import { boardLink, ofRow } from '../links.ts';
 import { type Queries, RANGE, share, sum } from '../queries.ts';
 import { table } from '../table.ts';
 
+const ON_OFF: readonly ValueMapping[] = [
+  {
+    type: MappingType.ValueToText,
+    options: {
+      '0': { text: 'off', color: 'green', index: 0 },
+      '1': { text: 'on', color: 'orange', index: 1 },
+    },
+  },
+];
+const ON_OFF_STEPS = [
+  { value: null, color: 'green' },
+  { value: 1, color: 'orange' },
+];
+
 export const QUEUES_AND_RECOVERY: Board = {
   name: 'queues',
   title: 'Queues and recovery',
   description:
     'What waits and until when is it worth anything, what is turned away, which modes and breakers are on, and does the way back hurt live work?',
   filters: ['priority', 'dependency'],
-  rows: (q) => [load(q), waiting(q), degradation(q), breakers(q), recovery(q)],
+  rows: (q) => [load(q), waiting(q), saturation(q), degradation(q), breakers(q), recovery(q)],
 };
 
 function load(q: Queries): Row {
@@ -163,6 +178,145 @@ function waiting(q: Queries): Row {
         words: QUEUE_RESULTS,
         limits: ['entered'],
       }),
+      lines({
+        id: 25,
+        title: 'Model, no measurement: time until the backlog is gone',
+        question: 'When would it be gone if the rates of the last minute went on?',
+        shown: 'fluid model of the service: depth ÷ (served − entering); absent where it does not drain.',
+        action: 'Longer than the useful life: work on what is fresh first, and drop what is too old.',
+        unit: 's',
+        noValue: 'no backlog, or by the model it does not drain',
+        width: 6,
+        height: 8,
+        targets: [{ expr: `max by (queue) (${q.series('modelTimeToDrain')})`, legend: '{{queue}}' }],
+      }),
+      lines({
+        id: 26,
+        title:
+          'Model, no measurement: repeats that enter, against the rate at which the backlog stands still',
+        question: 'Do the repeats alone keep the backlog from draining?',
+        shown:
+          'repeats entering per second as measured; dashed, by the model: at that many it neither drains nor grows.',
+        action:
+          'Repeats at or above the dashed line: bound the attempts, or it never drains, whatever the original demand.',
+        unit: 'ops',
+        noValue: 'no queue tells its repeats',
+        width: 6,
+        height: 8,
+        targets: [
+          { expr: sum(q.rate('queueRepeats'), 'queue'), legend: 'repeats {{queue}}' },
+          { expr: `min by (queue) (${q.series('modelBreakEven')})`, legend: 'break even {{queue}}' },
+        ],
+        limits: ['break even'],
+      }),
+      lines({
+        id: 27,
+        title: 'Recovery lag: time since the backlog was at its largest',
+        question: 'How long has it been getting better?',
+        shown: '0 while the backlog grows and when it is gone; its largest value is the recovery lag.',
+        action: 'Compare two incidents, or two policies, by it.',
+        unit: 's',
+        noValue: 'no queue',
+        width: 6,
+        height: 8,
+        targets: [{ expr: `max by (queue) (${q.series('recovering')})`, legend: '{{queue}}' }],
+      }),
+      lines({
+        id: 28,
+        title: 'Backlog in units of cost',
+        question: 'How much work waits, where items cost differently?',
+        shown: 'what waits, in the unit that the service counts cost in.',
+        action: 'Depth falls and this does not: the expensive ones are left.',
+        unit: 'short',
+        noValue: 'no queue tells its cost',
+        width: 6,
+        height: 8,
+        targets: [{ expr: sum(q.series('queueWork'), 'queue'), legend: '{{queue}}' }],
+      }),
+    ],
+  };
+}
+
+/** Beyond the processor (D-24); requests in flight and limits of dependencies stand in other rows. */
+function saturation(q: Queries): Row {
+  const { job } = q;
+  const pool = 'db_client_connection_pool_name';
+  const ofLimit = (part: 'heapUsed' | 'openFiles', limit: 'heapLimit' | 'openFilesLimit') =>
+    `max by (${job}) (${q.series(part)} / (${q.series(limit)} > 0))`;
+  return {
+    id: 60,
+    title: 'Saturation',
+    panels: [
+      lines({
+        id: 61,
+        title: 'Delay of the event loop, longest of the last 15 to 30 s',
+        question: 'Is a process too busy to notice what arrives?',
+        shown: 'longest that an arrival or an answer lay unnoticed, of the worst instance.',
+        action:
+          'A delay near the budgets: something computes, or a collection runs, in one piece. Profile that service.',
+        unit: 's',
+        noValue: 'no data',
+        width: 6,
+        height: 8,
+        targets: [{ expr: `max by (${job}) (${q.series('loopDelay')})`, legend: `{{${job}}}` }],
+      }),
+      lines({
+        id: 62,
+        title: 'Heap in use ÷ its limit, fullest instance',
+        question: 'Is a process about to run out of memory?',
+        shown: "V8's heap in use ÷ the most that it can be.",
+        action:
+          'Near 1: collections take the time, then the process ends. Queues in memory are the usual reason.',
+        unit: 'percentunit',
+        noValue: 'no data',
+        width: 6,
+        height: 8,
+        targets: [{ expr: ofLimit('heapUsed', 'heapLimit'), legend: `{{${job}}}` }],
+        min: 0,
+        max: 1,
+      }),
+      lines({
+        id: 63,
+        title: 'Open files ÷ their limit, fullest instance',
+        question: 'Are descriptors running out?',
+        shown: 'open file descriptors ÷ the most there can be. Linux only.',
+        action: 'Climbing: connections are opened and not closed, or calls hang.',
+        unit: 'percentunit',
+        noValue: 'no data (Linux only)',
+        width: 6,
+        height: 8,
+        targets: [{ expr: ofLimit('openFiles', 'openFilesLimit'), legend: `{{${job}}}` }],
+        min: 0,
+        max: 1,
+      }),
+      lines({
+        id: 64,
+        title: 'Wait for a connection: p99 by dependency, and waits given up per second',
+        question: 'Are connections what is short?',
+        shown: 'time that calls waited for a connection; on the right axis waits that a database pool ended.',
+        action:
+          'Look who holds them: open transactions, slow readers. A larger pool moves the queue to the database.',
+        unit: 's',
+        noValue: 'no call waited',
+        width: 6,
+        height: 8,
+        targets: [
+          {
+            expr: q.quantile(0.99, 'callPhase', ['dependency'], 'phase="pool_wait"'),
+            legend: 'p99 {{dependency}}',
+          },
+          { expr: sum(q.rate('poolTimeouts'), pool), legend: `given up {{${pool}}}` },
+        ],
+        overrides: [
+          {
+            matcher: { id: 'byRegexp', options: '^given up' },
+            properties: [
+              { id: 'unit', value: 'ops' },
+              { id: 'custom.axisPlacement', value: 'right' },
+            ],
+          },
+        ],
+      }),
     ],
   };
 }
@@ -189,19 +343,8 @@ function degradation(q: Queries): Row {
             legend: '{{mode}} ({{trigger}})',
           },
         ],
-        mappings: [
-          {
-            type: MappingType.ValueToText,
-            options: {
-              '0': { text: 'off', color: 'green', index: 0 },
-              '1': { text: 'on', color: 'orange', index: 1 },
-            },
-          },
-        ],
-        thresholds: [
-          { value: null, color: 'green' },
-          { value: 1, color: 'orange' },
-        ],
+        mappings: ON_OFF,
+        thresholds: ON_OFF_STEPS,
       }),
       table({
         id: 32,
@@ -412,6 +555,83 @@ function recovery(q: Queries): Row {
           },
         ],
         sortBy: 'repeats',
+      }),
+      lines({
+        id: 57,
+        title: 'Replay: items released per second, against its limit and what is spare',
+        question: 'Does the replay stay in what live work leaves over?',
+        shown:
+          'released as measured; dashed: what it may release now; spare: capacity less live demand, as the service tells.',
+        action: 'Limit 0: see on the right what stops it. Spare near 0: live work needs everything.',
+        unit: 'ops',
+        noValue: 'no replay',
+        width: 6,
+        height: 8,
+        targets: [
+          { expr: sum(q.rate('replayReleased'), 'queue'), legend: 'released {{queue}}' },
+          { expr: sum(q.series('replayLimit'), 'queue'), legend: 'limit {{queue}}' },
+          { expr: sum(q.series('replaySpare'), 'queue'), legend: 'spare {{queue}}' },
+        ],
+        limits: ['limit'],
+      }),
+      timeline({
+        id: 58,
+        title: 'What stops the replay',
+        question: 'Which stop condition holds it back, and since when?',
+        shown: 'each signal: stops the replay, or not.',
+        action:
+          'latency, live_age: live work suffers. duplicates: it was done already. throttled: the dependency says no.',
+        unit: 'none',
+        noValue: 'no replay',
+        width: 6,
+        height: 8,
+        targets: [{ expr: `max by (queue, stop) (${q.series('replayStop')})`, legend: '{{queue}} {{stop}}' }],
+        mappings: ON_OFF,
+        thresholds: ON_OFF_STEPS,
+      }),
+      lines({
+        id: 59,
+        title: 'Outcomes that are still unknown, and the age of the oldest',
+        question: 'Of how many operations does nobody know whether they took effect?',
+        shown: 'open ones by operation; on the right axis the age of the oldest.',
+        action: 'Growing age: nobody reconciles. Do not repeat them blindly, look them up.',
+        unit: 'short',
+        noValue: 'none was recorded',
+        width: 6,
+        height: 8,
+        targets: [
+          { expr: sum(q.series('unknownOpen'), 'operation'), legend: 'open {{operation}}' },
+          { expr: `max by (operation) (${q.series('unknownOldest')})`, legend: 'oldest {{operation}}' },
+        ],
+        overrides: [
+          {
+            matcher: { id: 'byRegexp', options: '^oldest' },
+            properties: [
+              { id: 'unit', value: 's' },
+              { id: 'custom.axisPlacement', value: 'right' },
+            ],
+          },
+        ],
+      }),
+      lines({
+        id: 65,
+        title: 'Unknown outcomes per second: recorded, and reconciled by result',
+        question: 'Does somebody find out as fast as they come?',
+        shown:
+          'recorded as a dashed line; what was found out, stacked; untracked: too many, or without a usable key.',
+        action: 'abandoned: written off without knowing. untracked above 0: the age beside it is too good.',
+        unit: 'ops',
+        noValue: 'none was recorded',
+        width: 6,
+        height: 8,
+        targets: [
+          { expr: sum(q.rate('unknownRecorded')), legend: 'recorded' },
+          { expr: sum(q.rate('unknownUntracked')), legend: 'untracked' },
+          { expr: `${sum(q.rate('unknownReconciled'), 'result')} > 0`, legend: '{{result}}' },
+        ],
+        stack: 'sum',
+        limits: ['recorded'],
+        words: RECONCILED_RESULTS,
       }),
     ],
   };

@@ -1,5 +1,12 @@
 /** What repeats cost, whether the retry budget bounds them, and who makes them. */
-import { ATTEMPT_KINDS, DEPOSIT_SOURCES, REPEAT_RESULTS, WITHDRAWAL_RESULTS } from '../../src/core/terms.ts';
+import {
+  ATTEMPT_KINDS,
+  DEPOSIT_SOURCES,
+  EMPTY_BEHAVIOURS,
+  HEDGE_RESULTS,
+  REPEAT_RESULTS,
+  WITHDRAWAL_RESULTS,
+} from '../../src/core/terms.ts';
 import { ATTR } from '../../src/telemetry/names.ts';
 import type { Board, Row } from '../board.ts';
 import { lines, stat } from '../kinds.ts';
@@ -128,6 +135,34 @@ function budget(q: Queries): Row {
         targets: [{ expr: sum(q.rate('retryDeposits'), 'source'), legend: '{{source}}' }],
         stack: 'sum',
         words: DEPOSIT_SOURCES,
+      }),
+      lines({
+        id: 16,
+        title: 'Repeats refused by an empty budget per second, by what became of their operation',
+        question: 'What happens to operations that may not be tried again?',
+        shown:
+          'refused repeats by the declared behaviour: the original error, the background, a degraded answer.',
+        action: 'managed_background: the load is put off, not gone; see what is owed beside it.',
+        unit: 'ops',
+        noValue: 'no repeat was refused',
+        width: 12,
+        height: 7,
+        targets: [{ expr: sum(q.rate('retryDispositions'), 'on_empty'), legend: '{{on_empty}}' }],
+        stack: 'sum',
+        words: EMPTY_BEHAVIOURS,
+      }),
+      lines({
+        id: 17,
+        title: 'Repeats owed by the background',
+        question: 'How much load is still to come?',
+        shown: 'repeats handed to the background of the service that are not settled yet.',
+        action: 'Growing: it is a private queue of retries. Bound it, and give it a useful life.',
+        unit: 'short',
+        noValue: 'no retry budget is configured',
+        width: 12,
+        height: 7,
+        targets: [{ expr: sum(q.series('retryOwed'), 'dependency'), legend: '{{dependency}}' }],
+        decimals: 0,
       }),
     ],
   };
@@ -312,6 +347,34 @@ function effect(q: Queries): Row {
         targets: [{ expr: `${sum(q.rate('repeatResults'), 'result')} > 0`, legend: '{{result}}' }],
         stack: 'percent',
         words: REPEAT_RESULTS,
+      }),
+      lines({
+        id: 34,
+        title: 'Hedges per second, by what became of them',
+        question: 'Do second attempts beside a running one win?',
+        shown:
+          'hedges that won, lost, failed, and those that were not sent because they did not fit or nobody paid.',
+        action: 'Mostly lost: they start too early, and are load for nothing.',
+        unit: 'cps',
+        noValue: 'no hedge',
+        width: 12,
+        height: 8,
+        targets: [{ expr: sum(q.rate('hedges'), 'result'), legend: '{{result}}' }],
+        stack: 'sum',
+        words: HEDGE_RESULTS,
+      }),
+      lines({
+        id: 35,
+        title: 'Places of dependencies taken by attempts that had lost their race',
+        question: 'What do the losers cost?',
+        shown: 'seconds per second that calls went on after another attempt had won.',
+        action: 'Pass the signal of the hedge to the call, so that the loser stops.',
+        unit: 'short',
+        noValue: 'no hedge',
+        width: 12,
+        height: 8,
+        targets: [{ expr: sum(q.rate('hedgeLost'), 'dependency'), legend: '{{dependency}}' }],
+        stack: 'sum',
       }),
     ],
   };

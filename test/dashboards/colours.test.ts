@@ -14,7 +14,7 @@ const DASHBOARDS: readonly Dashboard[] = readdirSync(FOLDER).map((file) =>
 );
 const LISTS = new Map<string, readonly string[]>(Object.entries(CLOSED_LABELS));
 /** Lists whose words are drawn as lines without a meaning that a colour could carry. */
-const WITHOUT_MEANING = ['header_format', 'header_fault', 'attempt', 'folded_label'];
+const WITHOUT_MEANING = ['header_format', 'header_fault', 'attempt', 'folded_label', 'replay_stop'];
 
 /** Closed lists whose words are the names of a panel's series. */
 function listsOf(legend: string, expr: string): string[] {

@@ -2,9 +2,10 @@
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bulkhead, ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
-import { detach, setRepeated, setWorkload, shed } from 'otel-time-budget';
+import { detach, recordDuplicate, setRepeated, setWorkload, shed } from 'otel-time-budget';
 import { admission, degradedMode, watchBulkhead, watchQueue } from 'otel-time-budget/admission';
-import { backoff, mayRetry, watchCockatielBreaker, watchFallback } from 'otel-time-budget/retry';
+import { reconcile, recordUnknown, replay } from 'otel-time-budget/recovery';
+import { backoff, hedge, mayRetry, watchCockatielBreaker, watchFallback } from 'otel-time-budget/retry';
 
 const { STOCK_URL, PRICE_URL } = process.env;
 const agent = new http.Agent({ keepAlive: true, maxSockets: 2 });
@@ -40,7 +41,33 @@ const breaker = watchCockatielBreaker(
 const fallback = watchFallback({ dependency: 'stock', name: 'second' }, () => ask(`${STOCK_URL}/quick`));
 const places = watchBulkhead('price', bulkhead(4, 4));
 const mode = degradedMode('without_price', {});
-watchQueue('outbox', () => ({ depth: 3, oldestAt: performance.now() - 200, usefulLifeMs: 1000 }));
+const replaying = replay('outbox', { maxPerSecond: 100, read: () => ({ capacityPerSecond: 200 }) });
+
+// Five come and eight go in a second, two of the five are repeats.
+const startedAt = performance.now();
+watchQueue('outbox', () => {
+  const seconds = (performance.now() - startedAt) / 1000;
+  const entered = 1000 + Math.floor(5 * seconds);
+  const started = Math.floor(8 * seconds);
+  return {
+    depth: entered - started,
+    oldestAt: performance.now() - 200,
+    usefulLifeMs: 1000,
+    entered,
+    repeats: Math.floor(2 * seconds),
+    left: { started },
+  };
+});
+
+watchQueue('letters', () => ({
+  depth: 4,
+  work: { waiting: 12, entered: 12, done: 0 },
+  entered: 4,
+  left: {},
+}));
+
+let unsure = 0;
+let settled = 0;
 
 const PATHS = {
   '/work': () => ask(`${STOCK_URL}/quick`),
@@ -52,12 +79,17 @@ const PATHS = {
   '/mended': () => breaker.execute(() => ask(`${STOCK_URL}/quick`)),
   '/replay': () => {
     setWorkload('replay');
+    replaying.tryRelease();
     return ask(`${STOCK_URL}/quick`);
   },
   '/pressed': () => {
     setRepeated('user');
     return ask(`${STOCK_URL}/quick`);
   },
+  '/hedged': () => hedge({ dependency: 'stock', afterMs: 20 }, () => ask(`${STOCK_URL}/slow`)),
+  '/twice': () => recordDuplicate('recognised', 'prevented'),
+  '/unsure': () => recordUnknown(`order-${unsure++}`),
+  '/settled': () => reconcile(`order-${settled++}`, 'done'),
   '/aside': () => detach(() => ask(`${STOCK_URL}/quick`)),
   '/restored': () => mode.exit(),
   '/degraded': () => {
