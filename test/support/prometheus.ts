@@ -86,7 +86,10 @@ export class Prometheus {
     const said = [answer.error, ...(answer.warnings ?? []), ...(answer.infos ?? [])].filter(Boolean);
     if (answer.status !== 'success' || said.length > 0) throw new Error(`${said.join('; ')}: ${expression}`);
     if (answer.data.resultType !== 'vector') throw new Error(`${answer.data.resultType}: ${expression}`);
-    return answer.data.result.map(({ metric, value }) => ({ labels: metric, value: Number(value[1]) }));
+    return answer.data.result.map(({ metric, value }) => ({
+      labels: metric,
+      value: Number(value[1].replace('Inf', 'Infinity')),
+    }));
   }
 
   async until(what: string, holds: () => Promise<boolean>): Promise<void> {
