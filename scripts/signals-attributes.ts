@@ -73,6 +73,10 @@ export const ATTRIBUTE_MEANINGS: Readonly<Record<keyof typeof ATTR, Meaning>> = 
     text: `What became of the attempt before: ${REPEAT_REASONS.map((reason) => `\`${reason}\``).join(', ')}.`,
   },
   attemptWait: { on: 'call', text: 'From the end of the attempt before until the start of this one.' },
+  attemptPermitted: {
+    on: 'call',
+    text: 'Attempts that its owner may make in all, the original included; absent where not known.',
+  },
   attemptPaidBy: {
     on: 'call',
     text: '`request_limit` where its owner counts attempts; absent where not known.',

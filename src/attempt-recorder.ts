@@ -4,6 +4,7 @@
  */
 import type { CallEnding } from './call-recorder.ts';
 import {
+  type Asked,
   type Attempt,
   type AttemptFailure,
   attemptOutside,
@@ -65,19 +66,21 @@ export class AttemptRecorder {
   begin(call: CallRecord, identity: CallIdentity, declaration: Declaration | undefined): void {
     const request = call.scope?.request;
     const asked = request?.repeats?.find(({ dependency }) => dependency === call.dependency);
-    const attempt = this.#attemptOf(
-      request,
-      identity,
-      declaration ?? hedgeOf(call),
-      call.startedAt,
-      asked?.owner,
-    );
+    const attempt = this.#attemptOf(request, identity, declaration ?? hedgeOf(call), call.startedAt, asked);
     call.tried = attempt;
     call.attempt = attempt.ordinal;
+    if (declaration?.permitted !== undefined) {
+      this.permitted(call.dependency, declaration.owner, declaration.permitted);
+    }
     if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
     if (request === undefined || !loadsAgain(attempt) || !request.repeated || request.ownsRepeats) return;
     request.ownsRepeats = true;
     this.#recorder.families.violations.cell('double_owner').add(1);
+  }
+
+  /** An owner has said how many attempts it makes at the most. */
+  permitted(dependency: string, owner: AttemptOwner, attempts: number): void {
+    this.#recorder.families.permittedAttempts.cell(dependency, owner).value = attempts;
   }
 
   /**
@@ -111,9 +114,9 @@ export class AttemptRecorder {
    * The call is a repeat that was asked for. A statement of SQL says nothing itself of the attempt that it is, and is
    * one only by this.
    */
-  declare(call: CallRecord, { owner, attempt, kind }: RepeatFacts): void {
+  declare(call: CallRecord, { owner, attempt, kind, permitted }: RepeatFacts): void {
     if (call.tried !== undefined || owner === undefined) return;
-    call.tried = declaredAttempt(owner, attempt, kind);
+    call.tried = declaredAttempt(owner, attempt, kind, permitted);
     call.attempt = attempt;
     const request = call.scope?.request;
     if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
@@ -153,11 +156,11 @@ export class AttemptRecorder {
     identity: CallIdentity,
     declaration: Declaration | undefined,
     now: number,
-    askedBy: AttemptOwner | undefined,
+    asked: Asked | undefined,
   ): Attempt {
     if (request === undefined) return attemptOutside(declaration, now);
     request.operations ??= new Operations();
-    return request.operations.begin(identity, declaration, now, askedBy);
+    return request.operations.begin(identity, declaration, now, asked);
   }
 }
 

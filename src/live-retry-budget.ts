@@ -1,7 +1,12 @@
 /** A retry budget that counts: what is paid in and out of it becomes metrics, whoever does it. */
 import { createRetryBudget, type RetryBudgetOptions } from './core/create-retry-budget.ts';
 import type { RetryBudget } from './core/retry-budget.ts';
-import { type DepositSource, EMPTY_BEHAVIOURS, type EmptyBehaviour } from './core/terms.ts';
+import {
+  type BalanceSource,
+  type DepositSource,
+  EMPTY_BEHAVIOURS,
+  type EmptyBehaviour,
+} from './core/terms.ts';
 import type { Families, NumberCell } from './telemetry/metrics.ts';
 
 interface Cells {
@@ -58,7 +63,8 @@ export class LiveRetryBudget implements RetryBudget {
       deposits: { original: deposit('original'), success: deposit('success'), refund: deposit('refund') },
     };
     families.retryFloor.cell(label).value = this.floor;
-    const source = this.#readBalance !== undefined ? 'read' : this.isDerived ? 'derived' : 'own';
+    const source: BalanceSource =
+      this.#readBalance !== undefined ? 'read' : this.isDerived ? 'derived' : 'own';
     families.retryBalanceInfo.cell(label, source).value = 1;
     families.retryBudgetInfo.cell(label, this.unit, this.feed, this.onEmpty).value = 1;
   }

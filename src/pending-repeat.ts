@@ -17,9 +17,11 @@ export interface PendingRepeat {
   readonly owner: AttemptOwner | undefined;
   /** Ordinal of the attempt that it is; 2 = the first repeat. */
   readonly attempt: number;
+  /** Attempts that may be made in all, the original included; undefined where nobody said. */
+  readonly permitted: number | undefined;
   /** What it is after the failure that it was asked about, where its call itself does not tell. */
   readonly kind: Exclude<AttemptKind, 'original' | 'hedge'>;
 }
 
 /** What is known of a repeat that is let through, beside what it costs. */
-export type RepeatFacts = Pick<PendingRepeat, 'owner' | 'attempt' | 'kind'>;
+export type RepeatFacts = Pick<PendingRepeat, 'owner' | 'attempt' | 'permitted' | 'kind'>;

@@ -5,7 +5,7 @@ import type { Hooks } from '../adapter.ts';
 
 /** AWS SDK v3 writes it on every request: `attempt=1; max=3`. */
 const HEADER_AWS_ATTEMPT = 'amz-sdk-request';
-const AWS_ATTEMPT = /^attempt=(\d{1,4})(?:;|$)/;
+const AWS_ATTEMPT = /^attempt=(\d{1,4})(?:; ?max=(\d{1,4}))?(?:;|$)/;
 const HEADER_IDEMPOTENCY_KEY = 'idempotency-key';
 const HEADER_CONTENT_LENGTH = 'content-length';
 
@@ -40,6 +40,8 @@ export function identityOf(
 /** undefined where the request says nothing, or nothing that can be read. */
 export function declarationOf(header: HeaderReader): Declaration | undefined {
   const value = header(HEADER_AWS_ATTEMPT);
-  const attempt = typeof value === 'string' ? Number(AWS_ATTEMPT.exec(value)?.[1] ?? 0) : 0;
-  return attempt >= 1 ? { owner: 'aws_sdk', attempt } : undefined;
+  const found = typeof value === 'string' ? AWS_ATTEMPT.exec(value) : null;
+  const [attempt, permitted] = [Number(found?.[1] ?? 0), Number(found?.[2] ?? 0)];
+  if (attempt < 1) return undefined;
+  return { owner: 'aws_sdk', attempt, permitted: permitted >= 1 ? permitted : undefined };
 }

@@ -25,6 +25,14 @@ export interface Declaration {
   readonly attempt: number;
   /** It runs beside the one before; left out where it takes its place. */
   readonly kind?: 'hedge' | undefined;
+  /** Attempts that it may make in all, the original included. */
+  readonly permitted?: number | undefined;
+}
+
+/** Who asked whether a call may be repeated, and how many attempts it makes at the most. */
+export interface Asked {
+  readonly owner: AttemptOwner | undefined;
+  readonly permitted: number | undefined;
 }
 
 /** How an attempt failed. */
@@ -50,6 +58,8 @@ export interface Attempt {
   readonly reason: RepeatReason | undefined;
   /** From the end of the attempt before until the start of this one, in ms; undefined as `reason` is. */
   readonly waitMs: number | undefined;
+  /** Attempts that its owner may make in all, the original included; undefined where nobody said. */
+  readonly permitted: number | undefined;
   /** undefined where there was no room to remember it. */
   readonly operation: Operation | undefined;
 }
@@ -68,16 +78,11 @@ export const MAX_OPERATIONS = 16;
 export class Operations {
   readonly #operations: Operation[] = [];
 
-  /** `askedBy` asked whether it may repeat a call to this dependency: it owns the repeat, if this is one. */
-  begin(
-    identity: CallIdentity,
-    declaration: Declaration | undefined,
-    now: number,
-    askedBy?: AttemptOwner,
-  ): Attempt {
+  /** `asked`: somebody asked whether it may repeat a call to this dependency; it owns the repeat, if this is one. */
+  begin(identity: CallIdentity, declaration: Declaration | undefined, now: number, asked?: Asked): Attempt {
     const found = this.#find(identity);
     const operation = found ?? this.#remember(identity);
-    const attempt = attemptOf(found, operation, declaration, now, askedBy);
+    const attempt = attemptOf(found, operation, declaration, now, asked);
     if (operation === undefined) return attempt;
     operation.inFlight++;
     operation.last = undefined;
@@ -126,9 +131,14 @@ export function attemptOutside(declaration: Declaration | undefined, now: number
 }
 
 /** An attempt of which nothing is known but what its owner says. */
-export function declaredAttempt(owner: AttemptOwner, ordinal: number, kind: AttemptKind): Attempt {
+export function declaredAttempt(
+  owner: AttemptOwner,
+  ordinal: number,
+  kind: AttemptKind,
+  permitted: number | undefined,
+): Attempt {
   const before = { triesBefore: ordinal - 1, reason: undefined, waitMs: undefined, operation: undefined };
-  return { kind, owner, source: 'declared', ordinal, ...before };
+  return { kind, owner, source: 'declared', ordinal, permitted, ...before };
 }
 
 function attemptOf(
@@ -136,21 +146,23 @@ function attemptOf(
   operation: Operation | undefined,
   declaration: Declaration | undefined,
   now: number,
-  askedBy?: AttemptOwner,
+  asked?: Asked,
 ): Attempt {
   const isDetected = declaration === undefined && found?.inFlight === 0 && found.last !== undefined;
-  if (!isDetected && (declaration === undefined || declaration.attempt <= 1)) return original(operation);
+  if (!isDetected && (declaration === undefined || declaration.attempt <= 1))
+    return original(operation, declaration?.permitted);
   const last = found?.last;
   const kind = declaration?.kind ?? last?.failure.next ?? 'resend';
   return {
     kind,
-    owner: declaration?.owner ?? askedBy ?? 'unknown',
-    source: isDetected && askedBy === undefined ? 'detected' : 'declared',
+    owner: declaration?.owner ?? asked?.owner ?? 'unknown',
+    source: isDetected && asked?.owner === undefined ? 'detected' : 'declared',
     ordinal: last === undefined ? (declaration?.attempt ?? 1) : ordinalAfter(last.attempt, kind),
     // What was seen counts before what a library counts, which begins anew where somebody repeats the library.
     triesBefore: last === undefined ? (declaration?.attempt ?? 1) - 1 : last.attempt.triesBefore + 1,
     reason: last?.failure.reason,
     waitMs: last === undefined ? undefined : now - last.endedAt,
+    permitted: declaration?.permitted ?? asked?.permitted,
     operation,
   };
 }
@@ -159,7 +171,7 @@ function ordinalAfter(before: Attempt, kind: AttemptKind): number {
   return kind === 'reconnect' ? before.ordinal : before.ordinal + 1;
 }
 
-function original(operation: Operation | undefined): Attempt {
+function original(operation: Operation | undefined, permitted: number | undefined): Attempt {
   return {
     kind: 'original',
     owner: 'none',
@@ -168,6 +180,7 @@ function original(operation: Operation | undefined): Attempt {
     triesBefore: 0,
     reason: undefined,
     waitMs: undefined,
+    permitted,
     operation,
   };
 }

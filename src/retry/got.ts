@@ -39,7 +39,7 @@ export function guardGotDelay(policy: ClientRetryPolicy = {}, own?: CalculateDel
       return delayMs;
     }
     const request = requestOf(error);
-    const answer = askSafely(currentScope(), {
+    const ask = {
       ...policy,
       dependency: policy.dependency ?? hostOf(request.url) ?? 'unknown',
       isSafe: policy.isSafe ?? isSafeRequest(request.method, hasIdempotencyKey(request.headers)),
@@ -47,7 +47,8 @@ export function guardGotDelay(policy: ClientRetryPolicy = {}, own?: CalculateDel
       attempt: attemptCount,
       maxAttempts: Math.max(attemptCount, retryOptions.limit) + 1,
       backoffMs: delayMs,
-    });
+    };
+    const answer = askSafely(currentScope(), ask, 'got');
     return answer?.isAllowed === false ? 0 : delayMs;
   };
 }

@@ -5,7 +5,13 @@
 import { activeRecorder } from '../active.ts';
 import { mayRetry as decide, isRetryable, type RetryDecision } from '../core/attempt.ts';
 import type { CallTarget } from '../core/call.ts';
-import type { AttemptOwner, EmptyBehaviour, ErrorClass, RefusalReason } from '../core/terms.ts';
+import {
+  type AttemptOwner,
+  type EmptyBehaviour,
+  type ErrorClass,
+  type RefusalReason,
+  UNKNOWN,
+} from '../core/terms.ts';
 import { currentScope } from '../current.ts';
 import type { LiveRetryBudget } from '../live-retry-budget.ts';
 import type { PendingRepeat } from '../pending-repeat.ts';
@@ -120,6 +126,9 @@ export function askIn(
 
   const now = recorder.clock.now();
   const { target, settings } = findTarget(recorder, ask.dependency);
+  const permitted = Number.isFinite(ask.maxAttempts) ? ask.maxAttempts : undefined;
+  if (permitted !== undefined)
+    recorder.calls.attempts.permitted(target.dependency, owner ?? UNKNOWN, permitted);
   const known = recorder.retries.of(target.dependency);
   const budget = known?.isDerived === true ? undefined : known;
   const decision = decide(
@@ -147,6 +156,7 @@ export function askIn(
   const pending = recorder.retries.expect(scope, target, paid, backoffMs, now, {
     owner,
     attempt: decision.attempt,
+    permitted,
     kind: failure.next,
   });
   groundsOf.set(answer, { recorder, scope, pending });

@@ -68,6 +68,7 @@ function owe(recorder: Recorder, { target, budget, ask, cost, attempt }: Refused
       recorder.retries.expect(currentScope(), target, cost ?? budget.attemptCost, 0, now, {
         owner: 'service',
         attempt,
+        permitted: undefined,
         kind: 'resend',
       });
       return true;

@@ -77,7 +77,7 @@ function isAllowed(
   { state, opts }: Context,
   delayMs: number,
 ): boolean {
-  const answer = askSafely(opts[SCOPE], {
+  const ask = {
     ...policy,
     dependency: policy.dependency ?? hostOf(opts.origin) ?? 'unknown',
     isSafe: policy.isSafe ?? isSafeRequest(opts.method, hasIdempotencyKey(opts.headers)),
@@ -87,7 +87,8 @@ function isAllowed(
     backoffMs: delayMs,
     // Where the agent is told not to look at it, or cuts it off, its delay is what will be waited.
     retryAfterMs: delayMs,
-  });
+  };
+  const answer = askSafely(opts[SCOPE], ask, 'undici');
   return answer?.isAllowed !== false;
 }
 

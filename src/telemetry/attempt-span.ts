@@ -23,6 +23,7 @@ export function describeAttempt(span: Span, call: CallRecord, policyVersion: str
   const { tried } = call;
   if (tried === undefined) return;
   const attributes: Attributes = { [ATTR.attempt]: tried.ordinal, [ATTR.attemptKind]: tried.kind };
+  if (tried.permitted !== undefined) attributes[ATTR.attemptPermitted] = tried.permitted;
   if (tried.triesBefore > 0) attributes[ATTR_RESEND_COUNT] = tried.triesBefore;
   if (tried.source !== undefined) {
     attributes[ATTR.attemptSource] = tried.source;

@@ -305,6 +305,12 @@ export const METRICS = {
     ['dependency', 'operation', 'attempt_kind', 'attempt_owner'],
     'Calls over HTTP by the kind of attempt they are; owner unknown = a repeat detected and not declared.',
   ),
+  permittedAttempts: gauge(
+    'time_budget.permitted_attempts',
+    '{attempt}',
+    ['dependency', 'attempt_owner'],
+    'Attempts that one operation may make at the most, the original included, as their owner last said: a bound, beside what is measured.',
+  ),
   repeatResults: counter(
     'time_budget.repeat_results',
     '{attempt}',
@@ -808,6 +814,7 @@ export const ATTR = {
   attemptOwner: 'time_budget.attempt.owner',
   attemptReason: 'time_budget.attempt.reason',
   attemptWait: 'time_budget.attempt.wait_ms',
+  attemptPermitted: 'time_budget.attempt.permitted',
   attemptPaidBy: 'time_budget.attempt.paid_by',
   attemptStop: 'time_budget.attempt.stop_condition',
   policyVersion: 'time_budget.policy_version',

@@ -24,6 +24,8 @@ function failing(operations: Operations, failures: readonly (typeof UNAVAILABLE)
   });
 }
 
+const ASKED = { owner: 'service', permitted: 4 } as const;
+
 describe('what is detected', () => {
   test('R-02: three attempts are the original and two repeats', () => {
     const attempts = failing(new Operations(), [UNAVAILABLE, UNAVAILABLE, UNAVAILABLE]);
@@ -41,14 +43,20 @@ describe('what is detected', () => {
 
   test('T-27: a repeat that somebody asked for is theirs and declared; a call that is no repeat is nobody’s', () => {
     const operations = new Operations();
-    const first = operations.begin(ITEM, undefined, 0, 'service');
+    const first = operations.begin(ITEM, undefined, 0, ASKED);
     expect(first).toMatchObject({ kind: 'original', owner: 'none', source: undefined });
     operations.end(first, UNAVAILABLE, 10);
-    const second = operations.begin(ITEM, undefined, 20, 'service');
-    expect(second).toMatchObject({ kind: 'reexecute', owner: 'service', source: 'declared', ordinal: 2 });
+    const second = operations.begin(ITEM, undefined, 20, ASKED);
+    expect(second).toMatchObject({
+      kind: 'reexecute',
+      owner: 'service',
+      source: 'declared',
+      ordinal: 2,
+      permitted: 4,
+    });
     operations.end(second, UNAVAILABLE, 30);
     // What a library says of its own attempt comes first.
-    const declared = operations.begin(ITEM, { owner: 'got', attempt: 3 }, 40, 'service');
+    const declared = operations.begin(ITEM, { owner: 'got', attempt: 3 }, 40, ASKED);
     expect(declared).toMatchObject({ owner: 'got', source: 'declared', ordinal: 3 });
   });
 

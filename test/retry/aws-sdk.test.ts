@@ -94,6 +94,8 @@ describe('I12: the quota of a real client, whose server always fails', () => {
     expect(await ask(sqs)).toBe(500);
     expect(arrivals).toBe(before + 1);
     expect(t.value('attempts', { owner: 'aws_sdk' })).toBe(35);
+    // by its header.
+    expect(t.value('permittedAttempts', { owner: 'aws_sdk' })).toBe(3);
     t.recorder.families.retryExhausted.refresh?.();
     expect(t.value('retryExhausted', { dependency: 'sqs' })).toBeGreaterThan(0);
   });

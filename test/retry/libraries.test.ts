@@ -92,6 +92,13 @@ describe.each(CLIENTS)('$library', ({ run, statusOf, owner }) => {
     expect(stage.t.value('attempts')).toBe(3);
   });
 
+  test('R-03: how many attempts it makes at the most is told, the original included', async () => {
+    stage = startRetryStage(server.port, AMPLE);
+    server.failures = 1;
+    await stage.inRequest(5_000, () => run(operation(3)));
+    expect(stage.t.value('permittedAttempts', { dependency: DEPENDENCY })).toBe(3);
+  });
+
   test('T-07, R-11, R-30: no time is left: none, the error of the attempt, counted, and no token', async () => {
     stage = startRetryStage(server.port, {
       mode: 'enforce',

@@ -26,6 +26,14 @@ let t: TestHooks;
 let unwrap: Undo;
 let pool: Pg.Pool;
 
+function openPool(options: Pg.PoolConfig = {}): Pg.Pool {
+  const made = new pg.Pool({ ...postgres.connection, max: 1, ...options });
+  made.on('error', () => {});
+  // A pool has ended before its connections have, and then the server stops.
+  made.on('connect', (client) => client.on('error', () => {}));
+  return made;
+}
+
 beforeEach(async () => {
   enterScope(undefined);
   const { host, port } = postgres.connection;
@@ -38,7 +46,7 @@ beforeEach(async () => {
   });
   activateRecorder(t.recorder);
   unwrap = wrapPg(pg, t.hooks);
-  pool = new pg.Pool({ ...postgres.connection, max: 1 });
+  pool = openPool();
   await pool.query('select 1');
 });
 
@@ -113,7 +121,7 @@ describe('attempts of SQL', () => {
 
   test('a server that refuses connections never saw an attempt: a reconnect', async () => {
     await pool.end();
-    pool = new pg.Pool({ ...postgres.connection, port: 1, max: 1 });
+    pool = openPool({ port: 1 });
     await inRequest(() => repeated(9, () => pool.query('select 2')).catch(() => {}));
     expect(new Set(attempts().map(([, kind]) => kind))).toEqual(new Set(['reconnect']));
   });

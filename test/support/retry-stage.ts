@@ -147,8 +147,8 @@ export const CLIENTS: readonly Client[] = [
   },
   {
     library: 'got',
-    // Its own channel is not listened to on this stage.
-    owner: 'unknown',
+    // Its own channel is not listened to on this stage; its guard knows it.
+    owner: 'got',
     statusOf: (error) =>
       error instanceof Error && 'response' in error ? statusOfField(error.response) : undefined,
     run: ({ url, maxAttempts, delayMs }) =>

@@ -49,6 +49,7 @@ const ORIGINAL: Attempt = {
   triesBefore: 0,
   reason: undefined,
   waitMs: undefined,
+  permitted: undefined,
   operation: undefined,
 };
 
@@ -61,6 +62,22 @@ describe('S-15: why a repeat ran, on its span', () => {
     expect(described(ORIGINAL)).toEqual({
       'time_budget.attempt.ordinal': 1,
       'time_budget.attempt.kind': 'original',
+    });
+  });
+
+  test('S-14: ordinal, permitted total and owner, the original included', () => {
+    const second = {
+      ...ORIGINAL,
+      kind: 'resend',
+      owner: 'got',
+      source: 'declared',
+      ordinal: 2,
+      permitted: 3,
+    } as const;
+    expect(described(second)).toMatchObject({
+      'time_budget.attempt.ordinal': 2,
+      'time_budget.attempt.permitted': 3,
+      'time_budget.attempt.owner': 'got',
     });
   });
 
