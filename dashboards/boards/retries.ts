@@ -13,11 +13,9 @@ import { lines, stat } from '../kinds.ts';
 import { boardLink, ofRow, ofSeries, runbookLinks, traceLinks } from '../links.ts';
 import { type Queries, RANGE, share, sum } from '../queries.ts';
 import { table } from '../table.ts';
-import { textBox } from '../variables.ts';
 
 /** A connection that was made anew loads nothing again. */
 const SENT = 'kind!="reconnect"';
-const BOUND = 'attempts_bound';
 
 export const RETRIES: Board = {
   name: 'retries',
@@ -25,7 +23,6 @@ export const RETRIES: Board = {
   description:
     'Do retry budgets bound the repeats, what do the repeats cost, do they help, and who makes them?',
   filters: ['operation', 'dependency'],
-  variables: () => [textBox(BOUND, 'Most attempts per operation', '3')],
   rows: (q) => [budget(q), amplification(q), effect(q)],
 };
 
@@ -184,7 +181,7 @@ function amplification(q: Queries): Row {
         title: 'Attempts per original operation, by dependency',
         question: 'How many calls does one operation cost?',
         shown:
-          'attempts without reconnects ÷ originals; dashed: the most that one operation may make, as set on top.',
+          'attempts without reconnects ÷ originals; dashed: the most that an owner of repeats may make; two owners multiply.',
         action:
           'A diagnostic, not a target: 1.0 can also mean that nothing is tried again at all. Compare with the useful results.',
         unit: 'none',
@@ -196,7 +193,10 @@ function amplification(q: Queries): Row {
             expr: share(sum(attempts(SENT), 'dependency'), sum(attempts('kind="original"'), 'dependency')),
             legend: '{{dependency}}',
           },
-          { expr: `vector($${BOUND})`, legend: 'worst case' },
+          {
+            expr: `max by (dependency) (${q.series('permittedAttempts')})`,
+            legend: 'worst case {{dependency}}',
+          },
         ],
         limits: ['worst case'],
         min: 0,

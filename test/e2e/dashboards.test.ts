@@ -204,6 +204,6 @@ describe.skipIf(!isInstalled)('a Prometheus that has nothing', () => {
       const series = await prometheus.query(filled(one.expr, 60));
       if (series.length > 0) answered.push(one.legend);
     }
-    expect(answered.sort()).toEqual(['limit of the alert', 'worst case']);
+    expect(answered).toEqual(['limit of the alert']);
   });
 });
