@@ -126,7 +126,8 @@ describe.each(['without', 'with'] as const)('%s a retry budget', (which) => {
 describe('without a retry budget', () => {
   test('attempts rise to many times the originals, within the product of what its owners may make', () => {
     expect(arrivals(storm.without.end.stock)).toBeLessThanOrEqual(WORST * ORIGINALS);
-    expect(attemptsPerOriginal(storm.without, 'faultUntil', 'afterUntil')).toBeGreaterThanOrEqual(5);
+    expect(arrivals(storm.without.end.stock)).toBeGreaterThanOrEqual(5 * ORIGINALS);
+    expect(attemptsPerOriginal(storm.without, 'faultUntil', 'afterUntil')).toBeGreaterThanOrEqual(2.5);
   });
 
   test('useful work does not come back when the dependency is quick again: the repeats keep it down', () => {
