@@ -1,5 +1,5 @@
 /** What one service's own metrics say about a stretch of time, for one operation. */
-import { METRICS, type MetricDefinition } from '../src/telemetry/names.ts';
+import { METRICS, type MetricDefinition, prometheusName } from '../src/telemetry/names.ts';
 import type { Sample } from './scrape.ts';
 
 /** A histogram over the stretch of time: how many values and their mean, in milliseconds. */
@@ -76,12 +76,6 @@ export function readFigures(service: string, operation: string, samples: readonl
     lateExecutionMs: of(METRICS.executionLate).reduce((sum, { value }) => sum + value * 1000, 0),
     internalErrors: of(METRICS.internalErrors).reduce((sum, { value }) => sum + value, 0),
   };
-}
-
-/** A metric's name in Prometheus's text format, as the exporter writes it. */
-export function prometheusName(metric: MetricDefinition): string {
-  const name = metric.name.replaceAll('.', '_');
-  return metric.type === 'counter' ? `${name}_total` : name;
 }
 
 function expiryName({ labels }: Sample): string {

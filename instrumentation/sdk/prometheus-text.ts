@@ -1,9 +1,11 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { Families, Family, HistogramCell, NumberCell } from '../../src/telemetry/metrics.ts';
+import { prometheusName } from '../../src/telemetry/names.ts';
 
 /**
  * Writes the cells in the text format of Prometheus, as the exporter of OpenTelemetry would (a test compares the
- * two), in a tenth of its time: that one blocks the loop for 90 ms with 1,500 histograms.
+ * two), in a tenth of its time: that one blocks the loop for 90 ms with 1,500 histograms. Unlike that one it puts the
+ * unit into names that lack it, as every other way into Prometheus does.
  */
 export function createTextWriter(families: Families): () => string {
   const writers = Object.values(families).map((family) =>
@@ -16,8 +18,7 @@ export function createTextWriter(families: Families): () => string {
 }
 
 function numberWriter(family: Family<NumberCell>): () => string {
-  const { type } = family.definition;
-  const name = nameOf(family) + (type === 'counter' ? '_total' : '');
+  const name = prometheusName(family.definition);
   const head = headOf(family, name);
   const series = new LabelTexts();
   return () => {
@@ -33,7 +34,7 @@ function numberWriter(family: Family<NumberCell>): () => string {
 }
 
 function histogramWriter(family: Family<HistogramCell>): () => string {
-  const name = nameOf(family);
+  const name = prometheusName(family.definition);
   const head = headOf(family, name);
   const series = new LabelTexts();
   return () => {
@@ -73,10 +74,6 @@ class LabelTexts {
 function headOf({ definition }: Family<HistogramCell> | Family<NumberCell>, name: string): string {
   const { description, unit, type } = definition;
   return `# HELP ${name} ${escaped(description)}\n# UNIT ${name} ${unit}\n# TYPE ${name} ${type}\n`;
-}
-
-function nameOf({ definition }: Family<HistogramCell> | Family<NumberCell>): string {
-  return sanitized(definition.name);
 }
 
 function sanitized(name: string): string {

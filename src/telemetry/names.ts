@@ -756,10 +756,14 @@ export const METRICS = {
 } as const satisfies Record<string, MetricDefinition>;
 export type MetricKey = keyof typeof METRICS;
 
-/** What Prometheus calls a metric, on every path. */
-export function prometheusName(metric: MetricDefinition): string {
-  const name = metric.name.replaceAll('.', '_');
-  return metric.type === 'counter' ? `${name}_total` : name;
+/**
+ * What Prometheus calls a metric, on every path (test/e2e/contract.test.ts): the unit is in it once, as OTLP ingestion
+ * writes it. Names of the semantic conventions do not carry theirs; there OpenTelemetry's own page leaves it out.
+ */
+export function prometheusName({ name, unit, type }: MetricDefinition): string {
+  const words = name.replaceAll('.', '_');
+  const withUnit = unit === 's' && !words.endsWith('_seconds') ? `${words}_seconds` : words;
+  return type === 'counter' ? `${withUnit}_total` : withUnit;
 }
 
 /** Span attributes. Durations are milliseconds, may be negative, and are absent where unknown. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { prometheusName, readFigures } from '../../demo/figures.ts';
+import { readFigures } from '../../demo/figures.ts';
 import { drawMetricsTable } from '../../demo/metrics-table.ts';
 import { plainText } from '../../demo/page.ts';
 import { parseExposition } from '../../demo/scrape.ts';
-import { METRICS } from '../../src/telemetry/names.ts';
+import { METRICS, prometheusName } from '../../src/telemetry/names.ts';
 
 const WHO = 'caller="unknown",operation="GET /orders/:id",priority="unset"';
 const ADDED = parseExposition(`
