@@ -180,7 +180,12 @@ describe('degraded modes', () => {
       },
     });
     const slow = degradedMode('slow', {
-      trigger: { metric: 'db_client_connection_wait_time_seconds', enterAt: 0.5, exitAt: 0.1, windowMs: 1_000 },
+      trigger: {
+        metric: 'db_client_connection_wait_time_seconds',
+        enterAt: 0.5,
+        exitAt: 0.1,
+        windowMs: 1_000,
+      },
     });
     expect([failures.isActive(), slow.isActive()]).toEqual([false, false]);
     t.recorder.families.violations.cell('reset').add(9);

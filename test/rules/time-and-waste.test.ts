@@ -180,7 +180,8 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
 describe.skipIf(!hasPromtool)('A-16, A-18: pools, and calls without a limit', () => {
   test('a pool in which one in twenty waits longer than 100 ms', () => {
     const labels = `${JOB},db_client_connection_pool_name="orders"`;
-    const wait = (seconds: number) => histogram('db_client_connection_wait_time_seconds', labels, [[20, 5, seconds]]);
+    const wait = (seconds: number) =>
+      histogram('db_client_connection_wait_time_seconds', labels, [[20, 5, seconds]]);
     expectAlerts(wait(0.09), { 19: [] });
     expectAlerts(wait(0.2), { 4: [], 19: ['ConnectionPoolSaturated job=shop'] });
   });
