@@ -214,9 +214,7 @@ export function shed(reason: ShedReason): void {
 export function setWorkload(workload: Workload): void {
   if (!isListed('workload', workload, WORKLOADS)) return;
   const request = currentScope()?.request;
-  if (request === undefined) return;
-  request.workload = workload;
-  activeRecorder()?.workloads.admit(request);
+  if (request !== undefined) request.workload = workload;
 }
 
 /**

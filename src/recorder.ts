@@ -171,7 +171,7 @@ export class Recorder {
   /** The request is over: one outcome, its metrics, its span. */
   finish(record: RequestRecord, ending: Ending, now: number): void {
     if (record.endedAt !== undefined) return;
-    this.admit(record, now);
+    this.admit(record, now, true);
     const givenUp = isGivenUp(record, ending);
     if (givenUp) record.cancel('local_timeout', now);
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);

@@ -34,7 +34,7 @@ export class WorkloadRecorder {
     };
   }
 
-  /** Counts the admission, once: with the first call of the request, with what it says of itself, or at its end. */
+  /** Counts the admission, once: with the first call of the request, or at its end. */
   admit(record: RequestRecord): void {
     if (record.workloadCounted) return;
     record.workloadCounted = true;
@@ -44,7 +44,8 @@ export class WorkloadRecorder {
   }
 
   complete(record: RequestRecord, outcome: Outcome): void {
-    this.admit(record);
+    // What was refused without having done anything was never let in.
+    if (outcome !== 'shed' && outcome !== 'refused') this.admit(record);
     this.#cells[workloadOf(record)].completed[outcome].add(1);
   }
 

@@ -106,6 +106,16 @@ describe('M-24: admissions and completions by workload', () => {
     },
   );
 
+  test('what is shed or refused has ended and was not let in', () => {
+    finish(arrive(), 429);
+    expect(admitted()).toEqual(NONE);
+    expect(t.value('workloadCompleted', { workload: 'live', outcome: 'shed' })).toBe(1);
+    const later = arrive();
+    runInScope(later, () => call());
+    finish(later, 429);
+    expect(admitted()).toEqual({ ...NONE, live: 1 });
+  });
+
   test('nothing said: counted with the first call, and not again', () => {
     const record = arrive();
     expect(admitted()).toEqual(NONE);
