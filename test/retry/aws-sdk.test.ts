@@ -162,7 +162,11 @@ describe('I12: the quota of a real client, whose server always fails', () => {
 
 /** As clients kept it before: 10 for a transient failure, and no way to read it. */
 class OldStrategy {
-  #capacity = 500;
+  #capacity: number;
+
+  constructor(capacity = 500) {
+    this.#capacity = capacity;
+  }
 
   async acquireInitialRetryToken() {
     return { getRetryCount: () => 0, getRetryDelay: () => 0 };
@@ -186,6 +190,17 @@ describe('I12: a quota that cannot be read', () => {
     await Promise.all(Array.from({ length: 40 }, () => ask(sqs)));
     expect(arrivals).toBe(40 + 50);
     expect([withdrawals('granted'), balance(), source()]).toEqual([50, 0, ['derived']]);
+  });
+});
+
+describe('a replay that is not what the SDK has', () => {
+  test('a client that had used its quota before: what it refuses is refused, and no token is charged', async () => {
+    const sqs = watchAwsRetries('sqs', createClient({ retryStrategy: new OldStrategy(5) }), {
+      quota: AWS_QUOTA,
+    });
+    await watched();
+    expect(await ask(sqs)).toBe(500);
+    expect([arrivals, refusals('retry_budget_empty'), balance()]).toEqual([1, 1, 500]);
   });
 });
 

@@ -235,6 +235,8 @@ describe('R-31: attempts that a breaker blocks cost no token', () => {
         'isBrokenCircuitError',
         true,
       );
+      // At once, and not when the request ends.
+      expect(retryBudget(DEPENDENCY).balance(performance.now())).toBe(10);
       return seen;
     });
     expect([server.arrivals, blocked()]).toEqual([1, 2]);
