@@ -1,18 +1,21 @@
 /** A real Prometheus over services of a test, and its query API. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../demo/free-port.ts';
+import { findProgram } from './real-program.ts';
 
 export interface Series {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
+const program = findProgram('prometheus');
+
 export function isPrometheusInstalled(): boolean {
-  return ['prometheus', 'promtool'].every((name) => spawnSync(name, ['--version']).status === 0);
+  return program !== undefined && findProgram('promtool') !== undefined;
 }
 
 export interface PrometheusOptions {
@@ -35,6 +38,20 @@ export class Prometheus {
   }
 
   static async start({ pages, scrapeInterval, rules }: PrometheusOptions): Promise<Prometheus> {
+    const scrapes = Object.entries(pages).map(([job, page]) => ({
+      job_name: job,
+      scrape_interval: scrapeInterval,
+      scrape_timeout: scrapeInterval,
+      static_configs: [{ targets: [new URL(page).host] }],
+    }));
+    return Prometheus.run({ scrape_configs: scrapes }, { ...(rules === undefined ? {} : { rules }) });
+  }
+
+  /** With any configuration, and arguments for what is switched on by them. */
+  static async run(
+    settings: object,
+    { rules, args = [] }: { readonly rules?: string; readonly args?: readonly string[] } = {},
+  ): Promise<Prometheus> {
     const folder = mkdtempSync(join(tmpdir(), 'time-budget-prometheus-'));
     const port = await freePort();
     const rulesFile = join(folder, 'rules.yml');
@@ -43,19 +60,12 @@ export class Prometheus {
     // JSON is YAML too.
     writeFileSync(
       config,
-      JSON.stringify({
-        rule_files: rules === undefined ? [] : [rulesFile],
-        scrape_configs: Object.entries(pages).map(([job, page]) => ({
-          job_name: job,
-          scrape_interval: scrapeInterval,
-          scrape_timeout: scrapeInterval,
-          static_configs: [{ targets: [new URL(page).host] }],
-        })),
-      }),
+      JSON.stringify({ rule_files: rules === undefined ? [] : [rulesFile], ...settings }),
     );
     const child = spawn(
-      'prometheus',
+      program ?? 'prometheus',
       [
+        ...args,
         `--config.file=${config}`,
         `--storage.tsdb.path=${join(folder, 'data')}`,
         `--web.listen-address=127.0.0.1:${port}`,

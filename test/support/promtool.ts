@@ -7,14 +7,15 @@ import { fileURLToPath } from 'node:url';
 import { type OptionTexts, readOptions } from '../../rules/options.ts';
 import { rulesFile } from '../../rules/rules-file.ts';
 import { SECONDS_BUCKETS } from '../../src/telemetry/names.ts';
+import { findProgram } from './real-program.ts';
 
 /** The committed file. */
 export const RULES: string = fileURLToPath(
   new URL('../../dashboards/alerts/time-budget.rules.yml', import.meta.url),
 );
 
-export const hasPromtool: boolean = spawnSync('promtool', ['--version']).status === 0;
-if (!hasPromtool) console.warn('SKIPPED: promtool is not on the PATH; .ci/run installs it');
+const promtool = findProgram('promtool');
+export const hasPromtool: boolean = promtool !== undefined;
 
 /** Of samples, and of the runs of the committed rules. */
 const EVERY_S = 30;
@@ -148,7 +149,9 @@ export function wrongSamples(
     };
     // JSON is YAML too.
     writeFileSync(file, JSON.stringify(content));
-    const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(promtool ?? 'promtool', ['test', 'rules', file], {
+      encoding: 'utf8',
+    });
     return status === 0 ? undefined : `${stdout}${stderr}`;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Brings the real programs that the tests run, each in the one version they were written for:
+#   .tools/bin/otelcol                the OpenTelemetry Collector, from collector/build
+#   .tools/bin/prometheus, promtool   Prometheus 3
+#   amtool, prometheus-alertmanager   Debian's
+# What is there already is left alone. What cannot be had is said in one line, and its tests are skipped. The exit code
+# is 0 either way. Usage: scripts/real-parts.sh [otelcol] [promtool] [prometheus] [alertmanager]; without arguments, all.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+PROMETHEUS_VERSION=3.16.0
+# Prometheus 3.x is the Go module v0.3x.
+PROMETHEUS_MODULE=github.com/prometheus/prometheus@v0.316.0
+bin="$PWD/.tools/bin"
+log="$PWD/.tools/log"
+mkdir -p "$bin" "$log"
+
+# The Collector's version does not say which components it has: what it was built from is written down beside it.
+collector_sources() {
+  cat collector/build/go.mod collector/build/go.sum collector/build/*.go | cksum
+}
+
+is_there() {
+  case $1 in
+    otelcol) [ -x "$bin/otelcol" ] && [ "$(cat "$bin/otelcol.sources" 2>/dev/null)" = "$(collector_sources)" ] ;;
+    *) [ -x "$bin/$1" ] && "$bin/$1" --version 2>&1 | grep -q "version $PROMETHEUS_VERSION " ;;
+  esac
+}
+
+# Small programs: no symbols, and no service discovery of clouds, which doubles the time to compile.
+build_otelcol() {
+  (cd collector/build && go build -trimpath -buildvcs=false -tags remove_all_sd -ldflags '-s -w' -o "$bin/otelcol" .) &&
+    collector_sources >"$bin/otelcol.sources"
+}
+
+build_prometheus() {
+  GOBIN="$bin" go install -trimpath -tags remove_all_sd \
+    -ldflags "-s -w -X github.com/prometheus/common/version.Version=$PROMETHEUS_VERSION" \
+    "${PROMETHEUS_MODULE/@//cmd/$1@}"
+}
+
+build() {
+  is_there "$1" && return
+  command -v go >/dev/null || { echo "real parts: no Go here, so no $1: its tests will be skipped"; return; }
+  local begun=$SECONDS
+  if case $1 in otelcol) build_otelcol ;; *) build_prometheus "$1" ;; esac >"$log/$1" 2>&1; then
+    echo "real parts: $1 built in $((SECONDS - begun)) s"
+  else
+    echo "real parts: $1 cannot be built ($(tail -n 1 "$log/$1")): its tests will be skipped"
+  fi
+}
+
+alertmanager() {
+  command -v amtool >/dev/null && command -v prometheus-alertmanager >/dev/null && return
+  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+    echo 'real parts: no Alertmanager here: its tests will be skipped'
+  elif ! { apt-get update -qq &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus-alertmanager; } >"$log/alertmanager" 2>&1; then
+    echo "real parts: Alertmanager cannot be installed ($(tail -n 1 "$log/alertmanager")): its tests will be skipped"
+  fi
+}
+
+for part in "${@:-all}"; do
+  case $part in
+    all) for each in promtool prometheus otelcol; do build "$each"; done; alertmanager ;;
+    otelcol | promtool | prometheus) build "$part" ;;
+    alertmanager) alertmanager ;;
+    *) echo "real parts: no part is called $part" >&2; exit 1 ;;
+  esac
+done
+exit 0
