@@ -89,7 +89,10 @@ describe.each(['without', 'with'] as const)('%s a retry budget', (which) => {
   test('before the fault one original is one attempt, and useful', () => {
     expect(attemptsPerOriginal(storm[which], 'start', 'faultFrom')).toBeLessThanOrEqual(1.1);
     const before = between(storm[which], 'start', 'faultFrom', ({ page }) => useful(page));
-    expect(before).toBeGreaterThanOrEqual(0.9 * FAULT_FROM);
+    const ended = ({ page }: Pages) => page.value('time_budget_outcomes_total');
+    // The last few are still in flight.
+    expect(before).toBeGreaterThanOrEqual(0.6 * FAULT_FROM);
+    expect(before).toBeGreaterThanOrEqual(0.9 * between(storm[which], 'start', 'faultFrom', ended));
   });
 
   test('each repeat is its owner’s: the user’s at the page, the service’s from there, the library’s from the status service', () => {
