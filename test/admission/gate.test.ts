@@ -392,6 +392,61 @@ describe('answers', () => {
   });
 });
 
+describe('S-20: on the span of the request', () => {
+  function watchSpan({ record }: Visit) {
+    const seen: Record<string, unknown> = {};
+    const span = {
+      isRecording: () => true,
+      setAttribute: (key: string, value: unknown) => {
+        seen[key] = value;
+        return span;
+      },
+      addEvent: (name: string, attributes: Record<string, unknown>) => {
+        seen[name] = attributes;
+        return span;
+      },
+    };
+    // As much of a span as is written to.
+    record.span = span as unknown as NonNullable<RequestRecord['span']>;
+    return seen;
+  }
+
+  test('a refusal with its reason, class, time left and wait', async () => {
+    const gate = admission({ limit: 1, queue: { size: 1, maxAgeMs: 200 } });
+    await visit(gate);
+    const b = new Visit({ 'x-request-timeout-ms': '1000' }, '127.0.0.1');
+    const seen = watchSpan(b);
+    await b.through(gate);
+    await vi.advanceTimersByTimeAsync(200);
+    b.finish();
+    expect(seen['time_budget.refused']).toEqual({
+      'time_budget.refusal.reason': 'queue_age',
+      'time_budget.admission.queue': 'requests',
+      'time_budget.admission.waited_ms': 200,
+      'time_budget.priority': 'unset',
+      'time_budget.mode': 'enforce',
+      'time_budget.remaining_ms': 800,
+    });
+    expect(seen['time_budget.shed.reason']).toBe('queue_age');
+    expect(seen['time_budget.outcome']).toBe('shed');
+  });
+
+  test('an admission after a wait', async () => {
+    const gate = admission({ limit: 1, queue: { size: 1, maxAgeMs: 200 } });
+    const a = await visit(gate);
+    const b = new Visit({}, '127.0.0.1');
+    const seen = watchSpan(b);
+    await b.through(gate);
+    await vi.advanceTimersByTimeAsync(150);
+    a.finish(200);
+    expect(seen).toMatchObject({
+      'time_budget.admission.queue': 'requests',
+      'time_budget.admission.waited_ms': 150,
+    });
+    expect('time_budget.refused' in seen).toBe(false);
+  });
+});
+
 describe('observe', () => {
   test.each(['observe', 'propagate'] as const)(
     '%s: nobody waits and nobody is refused: it is counted',

@@ -59,7 +59,7 @@ function problem({ status, headers, body }: Reply): unknown {
   return { status, type: headers['content-type']?.split(';')[0], reason: JSON.parse(body).reason };
 }
 
-const SERVERS = ['plain', 'express', 'fastify'] as const;
+const SERVERS = ['plain', 'express', 'express-route', 'fastify'] as const;
 
 describe.each(SERVERS)('a gate on %s', (server) => {
   test('L-03, L-04: the limit works, the queue waits, the rest is told 503 and reaches nothing', async () => {
@@ -182,5 +182,23 @@ describe.each(SERVERS)('a gate on %s', (server) => {
     expect(identities(after)).toMatchObject({ shed: 0, refused: 0 });
     expect(after.value('time_budget_admitted_total')).toBe(3);
     expect(clients.map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+});
+
+describe('P-15: what a client says of its own priority', () => {
+  const claim = { 'time-budget': 'remaining=60000, attempt=1, caller=gateway, priority=critical' };
+
+  test.each([
+    ['internal', 'critical', 'gateway'],
+    ['edge', 'unset', 'unknown'],
+  ])('at an entry that is %s it is %s', async (role, priority, caller) => {
+    const { dependency, service } = await serve('plain', { LIMIT: '1', TIME_BUDGET_ENTRY_ROLE: role });
+    const first = new Client(service, '/work/1');
+    await dependency.until(({ working }) => working === 1);
+    const refused = await ask(service.port, { path: '/work/2', headers: claim });
+    expect(refused.status).toBe(503);
+    const metrics = await service.until((each) => each.value('time_budget_shed_total') === 1);
+    expect(metrics.value('time_budget_shed_total', { priority, caller, reason: 'concurrency' })).toBe(1);
+    first.leave();
   });
 });

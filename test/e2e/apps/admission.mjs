@@ -42,6 +42,12 @@ const servers = {
     app.get('/work/:id', work);
     return http.createServer(app);
   },
+  async 'express-route'() {
+    const { default: express } = await import('express');
+    const app = express();
+    app.get('/work/:id', gate.express, work);
+    return http.createServer(app);
+  },
   async fastify() {
     const { default: fastify } = await import('fastify');
     const app = fastify();
