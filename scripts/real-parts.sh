@@ -2,27 +2,36 @@
 # Brings the real programs that the tests run, each in the one version they were written for:
 #   .tools/bin/otelcol                the OpenTelemetry Collector, from collector/build
 #   .tools/bin/prometheus, promtool   Prometheus 3
+#   .tools/bin/victoria-metrics       VictoriaMetrics
+#   .tools/bin/compose-check          the parser of docker compose, from test/deploy/compose-check
 #   amtool, prometheus-alertmanager   Debian's
 # What is there already is left alone. What cannot be had is said in one line, and its tests are skipped. The exit code
-# is 0 either way. Usage: scripts/real-parts.sh [otelcol] [promtool] [prometheus] [alertmanager]; without arguments, all.
+# is 0 either way. Usage: scripts/real-parts.sh [otelcol] [promtool] [prometheus] [victoria-metrics] [compose-check]
+# [alertmanager]; without arguments, all.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 PROMETHEUS_VERSION=3.16.0
 # Prometheus 3.x is the Go module v0.3x.
 PROMETHEUS_MODULE=github.com/prometheus/prometheus@v0.316.0
+VICTORIA_METRICS_VERSION=1.151.0
+VICTORIA_METRICS_MODULE=github.com/VictoriaMetrics/VictoriaMetrics
 bin="$PWD/.tools/bin"
 log="$PWD/.tools/log"
 mkdir -p "$bin" "$log"
 
-# The Collector's version does not say which components it has: what it was built from is written down beside it.
-collector_sources() {
-  cat collector/build/go.mod collector/build/go.sum collector/build/*.go | cksum
+# No version says what these two were built from: it is written down beside them.
+sources() {
+  case $1 in
+    otelcol) cat collector/build/go.mod collector/build/go.sum collector/build/*.go ;;
+    compose-check) cat test/deploy/compose-check/go.mod test/deploy/compose-check/go.sum test/deploy/compose-check/*.go ;;
+  esac | cksum
 }
 
 is_there() {
   case $1 in
-    otelcol) [ -x "$bin/otelcol" ] && [ "$(cat "$bin/otelcol.sources" 2>/dev/null)" = "$(collector_sources)" ] ;;
+    otelcol | compose-check) [ -x "$bin/$1" ] && [ "$(cat "$bin/$1.sources" 2>/dev/null)" = "$(sources "$1")" ] ;;
+    victoria-metrics) [ -x "$bin/$1" ] && "$bin/$1" --version | grep -q "v$VICTORIA_METRICS_VERSION$" ;;
     *) [ -x "$bin/$1" ] && "$bin/$1" --version 2>&1 | grep -q "version $PROMETHEUS_VERSION " ;;
   esac
 }
@@ -30,7 +39,18 @@ is_there() {
 # Small programs: no symbols, and no service discovery of clouds, which doubles the time to compile.
 build_otelcol() {
   (cd collector/build && go build -trimpath -buildvcs=false -tags remove_all_sd -ldflags '-s -w' -o "$bin/otelcol" .) &&
-    collector_sources >"$bin/otelcol.sources"
+    sources otelcol >"$bin/otelcol.sources"
+}
+
+build_compose_check() {
+  (cd test/deploy/compose-check && go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$bin/compose-check" .) &&
+    sources compose-check >"$bin/compose-check.sources"
+}
+
+build_victoria_metrics() {
+  GOBIN="$bin" go install -trimpath \
+    -ldflags "-s -w -X $VICTORIA_METRICS_MODULE/lib/buildinfo.Version=v$VICTORIA_METRICS_VERSION" \
+    "$VICTORIA_METRICS_MODULE/app/victoria-metrics@v$VICTORIA_METRICS_VERSION"
 }
 
 build_prometheus() {
@@ -43,7 +63,12 @@ build() {
   is_there "$1" && return
   command -v go >/dev/null || { echo "real parts: no Go here, so no $1: its tests will be skipped"; return; }
   local begun=$SECONDS
-  if case $1 in otelcol) build_otelcol ;; *) build_prometheus "$1" ;; esac >"$log/$1" 2>&1; then
+  if case $1 in
+    otelcol) build_otelcol ;;
+    compose-check) build_compose_check ;;
+    victoria-metrics) build_victoria_metrics ;;
+    *) build_prometheus "$1" ;;
+  esac >"$log/$1" 2>&1; then
     echo "real parts: $1 built in $((SECONDS - begun)) s"
   else
     echo "real parts: $1 cannot be built ($(tail -n 1 "$log/$1")): its tests will be skipped"
@@ -62,8 +87,8 @@ alertmanager() {
 
 for part in "${@:-all}"; do
   case $part in
-    all) for each in promtool prometheus otelcol; do build "$each"; done; alertmanager ;;
-    otelcol | promtool | prometheus) build "$part" ;;
+    all) for each in promtool prometheus otelcol victoria-metrics compose-check; do build "$each"; done; alertmanager ;;
+    otelcol | promtool | prometheus | victoria-metrics | compose-check) build "$part" ;;
     alertmanager) alertmanager ;;
     *) echo "real parts: no part is called $part" >&2; exit 1 ;;
   esac
