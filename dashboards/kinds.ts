@@ -24,18 +24,18 @@ import { type Draft, finish, type PanelSpec, prometheusTargets } from './panel.t
 interface LinesSpec extends PanelSpec {
   /** Values lie on each other, so that their sum is seen; `percent`: as shares of it. */
   readonly stack?: 'sum' | 'percent';
-  /** Many series: no legend, the tooltip sorts them. */
-  readonly isCrowded?: boolean;
 }
 
 export function lines(spec: LinesSpec): Draft {
   const panel = new LinesBuilder().targets(prometheusTargets(spec.targets, 'lines')).build();
+  const hasManyLines = spec.targets.length > 3 || spec.targets.some(({ legend }) => legend.includes('{{'));
   panel.options = {
     legend: {
-      showLegend: spec.isCrowded !== true,
-      displayMode: LegendDisplayMode.Table,
+      showLegend: true,
+      // A table of more lines than it has room for hides the ones that matter.
+      displayMode: hasManyLines ? LegendDisplayMode.List : LegendDisplayMode.Table,
       placement: LegendPlacement.Bottom,
-      calcs: ['lastNotNull', 'max'],
+      calcs: hasManyLines ? [] : ['lastNotNull', 'max'],
     },
     tooltip: { mode: TooltipDisplayMode.Multi, sort: SortOrder.Descending },
   };
@@ -44,7 +44,7 @@ export function lines(spec: LinesSpec): Draft {
   const custom = {
     fillOpacity: isStacked ? 40 : 5,
     lineWidth: isStacked ? 0 : 2,
-    showPoints: VisibilityMode.Auto,
+    showPoints: VisibilityMode.Never,
     stacking: { mode: mode[spec.stack ?? 'none'], group: 'A' },
     axisSoftMin: 0,
   };

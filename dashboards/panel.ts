@@ -146,7 +146,7 @@ function wordColour(word: string): Override[] {
   if (fixedColor === undefined) return [];
   return [
     {
-      matcher: { id: 'byRegexp', options: `^(.* )?${word}$` },
+      matcher: { id: 'byRegexp', options: `/^(.* )?${word}$/` },
       properties: [{ id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor } }],
     },
   ];
@@ -154,7 +154,7 @@ function wordColour(word: string): Override[] {
 
 function limitLine(name: string): Override {
   return {
-    matcher: { id: 'byRegexp', options: `^${name}` },
+    matcher: { id: 'byRegexp', options: `/^${name}/` },
     properties: [
       { id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor: LIMIT_COLOUR } },
       { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 10] } },

@@ -34,25 +34,36 @@ export function table(spec: TableSpec): Draft {
     cellHeight: 'sm',
     sortBy: [{ displayName: spec.sortBy, desc: isDescending }],
   };
-  const names = spec.columns.map((_, index) =>
-    spec.columns.length === 1 ? 'Value' : `Value #${refId(index)}`,
+  const columns = spec.columns.flatMap((column, index) =>
+    // Grafana gives the numbers of a single query a name without its letter.
+    [`Value #${refId(index)}`, ...(spec.columns.length === 1 ? ['Value'] : [])].map((name) => ({
+      ...column,
+      name,
+    })),
   );
-  const renamed = names.map((name, index) => [name, spec.columns[index]?.title ?? name]);
-  const hidden = ['Time', '__name__', ...names.filter((_, index) => spec.columns[index]?.isHidden === true)];
-  const order = [...Object.keys(spec.keys), ...names].map((name, index) => [name, index]);
+  const hidden = columns.filter(({ isHidden }) => isHidden === true).map(({ name }) => name);
+  const order = [...Object.keys(spec.keys), ...columns.map(({ name }) => name)];
   panel.transformations = [
     { id: 'merge', options: {} },
     {
       id: 'organize',
       options: {
-        excludeByName: Object.fromEntries(hidden.map((name) => [name, true])),
-        renameByName: { ...spec.keys, ...Object.fromEntries(renamed) },
-        indexByName: Object.fromEntries(order),
+        excludeByName: Object.fromEntries(['Time', '__name__', ...hidden].map((name) => [name, true])),
+        renameByName: {
+          ...spec.keys,
+          ...Object.fromEntries(columns.map(({ name, title }) => [name, title])),
+        },
+        indexByName: Object.fromEntries(order.map((name, index) => [name, index])),
       },
     },
+    { id: 'sortBy', options: { sort: [{ field: spec.sortBy, desc: isDescending }] } },
   ];
   const overrides = [...spec.columns.map(columnOverride), ...(spec.overrides ?? [])];
-  return finish(panel, { ...spec, targets, unit: 'none', overrides }, { align: 'auto', filterable: true });
+  return finish(
+    panel,
+    { ...spec, targets, unit: 'none', overrides },
+    { align: 'auto', filterable: true, minWidth: 60 },
+  );
 }
 
 function columnOverride({ title, unit, isShare, properties = [] }: Column): Override {
@@ -64,6 +75,12 @@ function columnOverride({ title, unit, isShare, properties = [] }: Column): Over
   ];
   return {
     matcher: { id: 'byName', options: title },
-    properties: [{ id: 'unit', value: unit }, ...(isShare === true ? bar : []), ...properties],
+    // What the table says without any row is no text for an empty cell.
+    properties: [
+      { id: 'unit', value: unit },
+      { id: 'noValue', value: '–' },
+      ...(isShare === true ? bar : []),
+      ...properties,
+    ],
   };
 }

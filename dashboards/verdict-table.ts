@@ -12,17 +12,19 @@ const DEPENDENCY_MOVED = 2;
 /** Less than any finding, so that it sorts below them. */
 const NO_BASELINE = 0.25;
 const TEXTS: readonly (readonly [value: number, text: string, colour: string])[] = [
-  [0, 'neither: both as usual', 'green'],
-  [CALLER_MOVED, 'caller: its budgets are too small', 'yellow'],
+  [0, 'neither', 'green'],
+  [CALLER_MOVED, 'caller: budgets too small', 'yellow'],
   [DEPENDENCY_MOVED, 'dependency: slower than usual', 'red'],
-  [CALLER_MOVED + DEPENDENCY_MOVED, 'both: small budgets and a slow dependency', 'dark-red'],
-  [NO_BASELINE, 'budgets fine; the dependency is not compared', '#8e8e8e'],
-  [CALLER_MOVED + NO_BASELINE, 'caller: its budgets are too small (dependency not compared)', 'yellow'],
+  [CALLER_MOVED + DEPENDENCY_MOVED, 'both', 'dark-red'],
+  [NO_BASELINE, 'caller fine; dependency not compared', '#8e8e8e'],
+  [CALLER_MOVED + NO_BASELINE, 'caller: budgets too small', 'yellow'],
 ];
 
 /** p95 of calls as a multiple of the usual one, by service and dependency: what the alert on slow dependencies reads. */
-export function slowness(q: Queries): string {
-  return `max by (${q.job}, dependency) (${q.recorded(RECORDED.callDurationAgainstBaseline, ['dependency'])})`;
+export function slowness(q: Queries, range?: string): string {
+  const record = q.recorded(RECORDED.callDurationAgainstBaseline, ['dependency']);
+  const measured = range === undefined ? record : `avg_over_time(${record}[${range}])`;
+  return `max by (${q.job}, dependency) (${measured})`;
 }
 
 export function verdictTable(q: Queries, place: { id: number; width: number; height: number }): Draft {
@@ -38,7 +40,7 @@ export function verdictTable(q: Queries, place: { id: number; width: number; hei
     `${pairs} * on (${job}, ${side}) group_left () (${vector})`;
   const verdict = [
     `${pairs} * on (${job}, caller) group_left () (${short} > bool ${insufficientShare})`,
-    `(${onPairs('dependency', `${DEPENDENCY_MOVED} * (${slowness(q)} > bool ${slowFactor})`)} or ${NO_BASELINE} * ${pairs})`,
+    `(${onPairs('dependency', `${DEPENDENCY_MOVED} * (${slowness(q, RANGE)} > bool ${slowFactor})`)} or ${NO_BASELINE} * ${pairs})`,
   ].join(' + ');
   const bound = (more: string) => sum(q.rate('calls', more, RANGE), job, 'caller', 'dependency');
   return table({
@@ -59,7 +61,7 @@ export function verdictTable(q: Queries, place: { id: number; width: number; hei
           { id: 'mappings', value: mappings() },
           { id: 'custom.cellOptions', value: { type: 'color-text' } },
           { id: 'custom.align', value: 'left' },
-          { id: 'custom.minWidth', value: 330 },
+          { id: 'custom.minWidth', value: 260 },
         ],
       },
       { title: 'too little time', expr: onPairs('caller', short), unit: 'percentunit', isShare: true },
@@ -76,7 +78,7 @@ export function verdictTable(q: Queries, place: { id: number; width: number; hei
       },
       {
         title: '× usual p95',
-        expr: onPairs('dependency', slowness(q)),
+        expr: onPairs('dependency', slowness(q, RANGE)),
         unit: 'none',
         properties: [{ id: 'decimals', value: 2 }],
       },

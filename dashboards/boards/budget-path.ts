@@ -60,7 +60,7 @@ function arrival(q: Queries): Row {
       }),
       lines({
         id: 13,
-        title: 'Share of offered requests that arrive with too little time, by caller',
+        title: 'Too little time ÷ offered, by caller',
         question: 'Who sends requests that cannot end in time however fast we are?',
         shown: 'requests with less time than the operation usually takes ÷ offered.',
         action: 'Talk to that caller: raise its budget, or do not send what is too late already.',

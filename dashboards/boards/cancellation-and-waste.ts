@@ -117,7 +117,7 @@ function cancellation(q: Queries): Row {
       }),
       lines({
         id: 22,
-        title: 'Work that goes on after the cancel, by kind: seconds per second',
+        title: 'Work after the cancel, by kind',
         question: 'What ignores the signal, and for how long?',
         shown:
           'seconds worked after a cancel or the deadline, per second; work marked with detach() is not in it.',
@@ -135,7 +135,7 @@ function cancellation(q: Queries): Row {
       }),
       table({
         id: 23,
-        title: 'Dependencies by share of work that ignored the cancel',
+        title: 'Work that ignored the cancel ÷ open work',
         question: 'Where is the abort not wired through?',
         shown:
           'over the range: pieces that ran to their end or began after the cancel ÷ all that were open then.',
@@ -224,7 +224,7 @@ function contract(q: Queries): Row {
       }),
       lines({
         id: 33,
-        title: 'Requests without any budget, as share of entry verdicts, by caller',
+        title: 'Without any budget ÷ verdicts, by caller',
         question: 'Who calls without a deadline?',
         shown: 'verdict absent ÷ all verdicts. Such requests can expire nowhere, and cost without a limit.',
         action:
@@ -296,7 +296,7 @@ function telemetry(q: Queries): Row {
       }),
       lines({
         id: 43,
-        title: 'Budget headers that could not be used, per second',
+        title: 'Unusable budget headers per second',
         question: 'Who sends what cannot be read?',
         shown: 'headers by format and reason; repeated and conflict are counted although a value was found.',
         action: 'malformed from one caller: its client. untrusted: docs/trust.md.',

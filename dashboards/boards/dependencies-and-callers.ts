@@ -26,7 +26,7 @@ function verdict(q: Queries): Row {
       verdictTable(q, { id: 11, width: 24, height: 8 }),
       lines({
         id: 12,
-        title: "Caller's side: share of offered requests with too little time",
+        title: "Caller's side: too little time ÷ offered",
         question: 'Did the budgets of a caller move?',
         shown: 'requests with less time than the operation usually takes ÷ offered, by caller.',
         action: 'This one up and the one on the right flat: talk to the caller, wake nobody here.',
@@ -46,7 +46,7 @@ function verdict(q: Queries): Row {
       }),
       lines({
         id: 13,
-        title: "Dependency's side: p95 of calls against the usual p95",
+        title: "Dependency's side: p95 ÷ usual p95",
         question: 'Did a dependency get slower than it usually is?',
         shown: 'p95 of 5 minutes ÷ median of it over the day before, one hour back. 1 = as usual.',
         action:
@@ -66,7 +66,7 @@ function verdict(q: Queries): Row {
       }),
       lines({
         id: 14,
-        title: 'Which limit decided, as share of calls',
+        title: 'Limit that decided ÷ calls',
         question: 'Is it the time that is left (the caller), or a limit of the dependency?',
         shown: 'calls per second by binding term, stacked to 100 %. none = nothing limits them.',
         action:
@@ -99,7 +99,7 @@ function verdict(q: Queries): Row {
       }),
       lines({
         id: 16,
-        title: 'Share of calls that were cut off, by dependency',
+        title: 'Cut off ÷ calls, by dependency',
         question: 'How far can the latencies here be believed?',
         shown: 'calls ended by a timeout or a cancel ÷ all calls. Their duration says when we gave up.',
         action: 'Above a few percent the quantiles beside it show our limits, not the dependency.',
@@ -125,7 +125,7 @@ function dependency(q: Queries): Row {
   const phase = (id: number, name: string, phases: string, action: string): Draft =>
     lines({
       id,
-      title: `${name}: p50 and p99 per call, by dependency`,
+      title: `${name} per call: p50, p99`,
       question: `Does ${name.toLowerCase()} eat the time of the call?`,
       shown: 'time of calls that had this phase; a reused connection has none.',
       action,
@@ -179,14 +179,13 @@ function dependency(q: Queries): Row {
         id: 26,
         title: 'Reserve and cap over the latency of calls',
         question: 'Are the reserve and the cap right?',
-        shown: 'p50, p95 and p99 of calls by dependency, with its reserve and cap in force as dashed lines.',
+        shown: 'p95 and p99 of calls by dependency, with its reserve and cap in force as dashed lines.',
         action: 'A cap under p99 cuts healthy calls off; one far above p99 protects nobody.',
         unit: 's',
         noValue: 'no call yet',
         width: 8,
         height: 9,
         targets: [
-          { expr: q.quantile(0.5, 'callDuration', ['dependency']), legend: 'p50 {{dependency}}' },
           { expr: q.quantile(0.95, 'callDuration', ['dependency']), legend: 'p95 {{dependency}}' },
           { expr: q.quantile(0.99, 'callDuration', ['dependency']), legend: 'p99 {{dependency}}' },
           { expr: `max by (dependency) (${q.series('reserve')})`, legend: 'reserve {{dependency}}' },
@@ -196,7 +195,7 @@ function dependency(q: Queries): Row {
       }),
       lines({
         id: 27,
-        title: 'Calls refused before dispatch per second: first attempts and repeats apart',
+        title: 'Refused before dispatch: first, repeat',
         question: 'How much work was never started, and why?',
         shown:
           'calls not made for lack of budget, by attempt and reason; in observe, calls that would not have been made.',

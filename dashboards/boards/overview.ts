@@ -44,14 +44,14 @@ function verdict(q: Queries): Row {
     panels: [
       stat({
         id: 11,
-        title: 'Useful share of admitted requests',
+        title: 'Useful ÷ admitted',
         question: 'Is the work that was let in still worth doing?',
         shown: 'useful ÷ all that were admitted and have ended. Refused ones are not in it.',
         action:
           'Below the objective: look which of the two pictures below it is, then open the cause on the right.',
         unit: 'percentunit',
         noValue: 'no traffic',
-        width: 4,
+        width: 3,
         height: 7,
         targets: [{ expr: usefulShare(q), legend: 'useful' }],
         thresholds: [
@@ -66,14 +66,14 @@ function verdict(q: Queries): Row {
       }),
       stat({
         id: 12,
-        title: 'Refused share of offered requests',
+        title: 'Refused ÷ offered',
         question: 'How much was refused on purpose, before any work?',
         shown: 'shed and refused ÷ offered. A refusal is no failure, so no colour judges it.',
         action:
           'High while the useful share is high: the protection works; find the load. High at ordinary load: capacity.',
         unit: 'percentunit',
         noValue: 'no traffic',
-        width: 4,
+        width: 3,
         height: 7,
         targets: [{ expr: refusedShare(q), legend: 'refused' }],
         min: 0,
@@ -82,7 +82,7 @@ function verdict(q: Queries): Row {
       }),
       stat({
         id: 13,
-        title: 'Burn rate of the allowance for unuseful work',
+        title: 'Burn rate (unuseful ÷ ended)',
         question: 'How fast is the allowance of 30 days used up? 1 = exactly used up at the end.',
         shown: `share of ended requests that were not useful ÷ (1 − ${objective}), worst operation, over 1 h and 6 h.`,
         action: 'Above 14.4 over an hour a page is due. Needs the recording rules.',
@@ -104,7 +104,7 @@ function verdict(q: Queries): Row {
       }),
       stat({
         id: 15,
-        title: 'Degraded modes that are on',
+        title: 'Degraded modes on',
         question: 'Which declared modes are active now?',
         shown: 'every mode that is on in an instance, with what turned it on, and in how many instances.',
         action: 'Look since when on Queues and recovery; its answers count as degraded, not as useful.',
@@ -129,7 +129,7 @@ function verdict(q: Queries): Row {
       }),
       barGauge({
         id: 14,
-        title: 'Why time ran out: share of expired, refused and late requests by cause',
+        title: 'Why time ran out: causes ÷ expired, refused and late',
         question: 'Whose turn is it: the caller, a dependency, or this service?',
         shown:
           'requests with this cause ÷ all with a cause, over the range. The service decides it per request.',
@@ -137,7 +137,7 @@ function verdict(q: Queries): Row {
           'caller_budget_too_small: talk to the caller. slow_dependency: its owner. The others: this service.',
         unit: 'percentunit',
         noValue: 'nothing ran out of time',
-        width: 8,
+        width: 10,
         height: 7,
         targets: [
           {

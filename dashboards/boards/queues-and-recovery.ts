@@ -126,7 +126,7 @@ function waiting(q: Queries): Row {
       }),
       stat({
         id: 22,
-        title: 'Time until the backlog is gone, at the present rates',
+        title: 'Backlog gone in',
         question: 'When is it drained, if at all?',
         shown: 'depth ÷ (what leaves − what enters per second).',
         action:
@@ -161,7 +161,7 @@ function waiting(q: Queries): Row {
       }),
       lines({
         id: 24,
-        title: 'What entered queues and what left them per second, by how',
+        title: 'Entered, and left by how',
         question: 'Does waiting end in work?',
         shown: 'entered as a line; left by result, stacked.',
         action:
@@ -180,7 +180,7 @@ function waiting(q: Queries): Row {
       }),
       lines({
         id: 25,
-        title: 'Model, no measurement: time until the backlog is gone',
+        title: 'Model, not measured: drained in',
         question: 'When would it be gone if the rates of the last minute went on?',
         shown: 'fluid model of the service: depth ÷ (served − entering); absent where it does not drain.',
         action: 'Longer than the useful life: work on what is fresh first, and drop what is too old.',
@@ -192,8 +192,7 @@ function waiting(q: Queries): Row {
       }),
       lines({
         id: 26,
-        title:
-          'Model, no measurement: repeats that enter, against the rate at which the backlog stands still',
+        title: 'Model, not measured: break-even',
         question: 'Do the repeats alone keep the backlog from draining?',
         shown:
           'repeats entering per second as measured; dashed, by the model: at that many it neither drains nor grows.',
@@ -211,7 +210,7 @@ function waiting(q: Queries): Row {
       }),
       lines({
         id: 27,
-        title: 'Recovery lag: time since the backlog was at its largest',
+        title: 'Recovery lag, since the largest backlog',
         question: 'How long has it been getting better?',
         shown: '0 while the backlog grows and when it is gone; its largest value is the recovery lag.',
         action: 'Compare two incidents, or two policies, by it.',
@@ -249,7 +248,7 @@ function saturation(q: Queries): Row {
     panels: [
       lines({
         id: 61,
-        title: 'Delay of the event loop, longest of the last 15 to 30 s',
+        title: 'Delay of the event loop',
         question: 'Is a process too busy to notice what arrives?',
         shown: 'longest that an arrival or an answer lay unnoticed, of the worst instance.',
         action:
@@ -262,7 +261,7 @@ function saturation(q: Queries): Row {
       }),
       lines({
         id: 62,
-        title: 'Heap in use ÷ its limit, fullest instance',
+        title: 'Heap ÷ limit, fullest instance',
         question: 'Is a process about to run out of memory?',
         shown: "V8's heap in use ÷ the most that it can be.",
         action:
@@ -277,7 +276,7 @@ function saturation(q: Queries): Row {
       }),
       lines({
         id: 63,
-        title: 'Open files ÷ their limit, fullest instance',
+        title: 'Open files ÷ limit, fullest instance',
         question: 'Are descriptors running out?',
         shown: 'open file descriptors ÷ the most there can be. Linux only.',
         action: 'Climbing: connections are opened and not closed, or calls hang.',
@@ -291,7 +290,7 @@ function saturation(q: Queries): Row {
       }),
       lines({
         id: 64,
-        title: 'Wait for a connection: p99 by dependency, and waits given up per second',
+        title: 'Wait for a connection, p99',
         question: 'Are connections what is short?',
         shown: 'time that calls waited for a connection; on the right axis waits that a database pool ended.',
         action:
@@ -309,7 +308,7 @@ function saturation(q: Queries): Row {
         ],
         overrides: [
           {
-            matcher: { id: 'byRegexp', options: '^given up' },
+            matcher: { id: 'byRegexp', options: '/^given up/' },
             properties: [
               { id: 'unit', value: 'ops' },
               { id: 'custom.axisPlacement', value: 'right' },
@@ -391,7 +390,7 @@ function breakers(q: Queries): Row {
       }),
       lines({
         id: 42,
-        title: 'Attempts per second that breakers stopped, and probes let through',
+        title: 'Blocked attempts and probes',
         question: 'How much is held back, and how much is tried meanwhile?',
         shown: 'blocked and probes by dependency, over all instances.',
         action: 'Probes are bounded per process only: many instances probe like a client of their own.',
@@ -406,7 +405,7 @@ function breakers(q: Queries): Row {
       }),
       heatmap({
         id: 43,
-        title: 'Attempts after a breaker closed, by time since',
+        title: 'Attempts after a close, by time since',
         question: 'Does everything come at once when it closes?',
         shown: 'attempts per second that it let through in the ten seconds after, by how long after.',
         action: 'A dark bottom line is a wave: let the rate grow instead of opening at once.',
@@ -418,7 +417,7 @@ function breakers(q: Queries): Row {
       }),
       table({
         id: 44,
-        title: 'Fallbacks over the range, by the dependency they stand in for',
+        title: 'Fallbacks, by what they stand in for',
         question: 'Does the fallback help, or call the same dependency again?',
         shown: 'fallbacks by result; shares yes = it called what had failed.',
         action: 'shares yes: it fails together with what it replaces, and adds to its load.',
@@ -448,7 +447,7 @@ function recovery(q: Queries): Row {
     panels: [
       lines({
         id: 51,
-        title: 'Admitted requests per second, by workload',
+        title: 'Admitted per second, by workload',
         question: 'How much of the load is live, and how much is the way back?',
         shown: 'requests as they were admitted: live, retry, replay, probe, background.',
         action: 'replay while live suffers: slow the replay down, it can wait.',
@@ -462,7 +461,7 @@ function recovery(q: Queries): Row {
       }),
       lines({
         id: 52,
-        title: 'Useful share of ended requests, by workload',
+        title: 'Useful ÷ ended, by workload',
         question: 'Does recovery work hurt live work?',
         shown: 'useful ÷ ended, each workload for itself.',
         action: 'Stop condition of a replay: live falls while replay runs.',
@@ -485,7 +484,7 @@ function recovery(q: Queries): Row {
       }),
       lines({
         id: 53,
-        title: 'Peak admissions per second in 100 ms, by workload',
+        title: 'Peak rate in 100 ms, by workload',
         question: 'Is the load as even as its mean says?',
         shown: 'busiest 100 ms of the last half to one minute, of the busiest instance.',
         action: 'A peak far above the mean is a wave: spread it, by jitter or by admission.',
@@ -498,7 +497,7 @@ function recovery(q: Queries): Row {
       }),
       lines({
         id: 54,
-        title: 'Places of dependencies taken by work that is not live and original',
+        title: 'Places taken by other than live work',
         question: 'What do repeats and recovery cost the dependencies?',
         shown:
           'seconds per second that dependencies are busy for it, by workload; retry: repeats of live work.',
@@ -513,7 +512,7 @@ function recovery(q: Queries): Row {
       }),
       table({
         id: 55,
-        title: 'Calls per second that are not live and original, by dependency and workload',
+        title: 'Calls that are no live, original work, by dependency and workload',
         question: 'Which dependency carries the recovery?',
         shown: 'calls over the range: repeats, and calls of requests of another workload.',
         action: 'Take the largest first; a replay is paused, a retry is budgeted.',
@@ -558,7 +557,7 @@ function recovery(q: Queries): Row {
       }),
       lines({
         id: 57,
-        title: 'Replay: items released per second, against its limit and what is spare',
+        title: 'Replay against its limit',
         question: 'Does the replay stay in what live work leaves over?',
         shown:
           'released as measured; dashed: what it may release now; spare: capacity less live demand, as the service tells.',
@@ -591,7 +590,7 @@ function recovery(q: Queries): Row {
       }),
       lines({
         id: 59,
-        title: 'Outcomes that are still unknown, and the age of the oldest',
+        title: 'Unknown outcomes: open, and oldest',
         question: 'Of how many operations does nobody know whether they took effect?',
         shown: 'open ones by operation; on the right axis the age of the oldest.',
         action: 'Growing age: nobody reconciles. Do not repeat them blindly, look them up.',
@@ -605,7 +604,7 @@ function recovery(q: Queries): Row {
         ],
         overrides: [
           {
-            matcher: { id: 'byRegexp', options: '^oldest' },
+            matcher: { id: 'byRegexp', options: '/^oldest/' },
             properties: [
               { id: 'unit', value: 's' },
               { id: 'custom.axisPlacement', value: 'right' },
@@ -615,7 +614,7 @@ function recovery(q: Queries): Row {
       }),
       lines({
         id: 65,
-        title: 'Unknown outcomes per second: recorded, and reconciled by result',
+        title: 'Unknown outcomes: recorded, reconciled',
         question: 'Does somebody find out as fast as they come?',
         shown:
           'recorded as a dashed line; what was found out, stacked; untracked: too many, or without a usable key.',

@@ -33,7 +33,7 @@ function budget(q: Queries): Row {
     panels: [
       lines({
         id: 11,
-        title: 'Fill of the retry budget: balance ÷ capacity, lowest instance',
+        title: 'Retry budget: balance ÷ capacity, lowest',
         question: 'Is a budget draining?',
         shown:
           'what could be withdrawn now ÷ what it would be had nothing been withdrawn; each process has its own.',
@@ -55,7 +55,7 @@ function budget(q: Queries): Row {
       }),
       lines({
         id: 12,
-        title: 'Share of time with an empty budget, of all instances',
+        title: 'Time with an empty budget ÷ time',
         question: 'How long could no repeat be paid for, between two scrapes as well?',
         shown: 'seconds without enough for one usual attempt ÷ seconds × instances.',
         action: 'Exhausted is a symptom: do not enlarge the budget during the fault.',
@@ -294,7 +294,7 @@ function effect(q: Queries): Row {
     panels: [
       lines({
         id: 31,
-        title: 'Attempts per second that reach dependencies, against repeats refused',
+        title: 'Attempts sent, against repeats refused',
         question: 'Does an empty budget change what arrives at the limited resource?',
         shown: 'attempts without reconnects, and withdrawals refused, on one axis.',
         action:
@@ -311,7 +311,7 @@ function effect(q: Queries): Row {
       }),
       lines({
         id: 32,
-        title: 'Attempts per second against useful requests per second',
+        title: 'Attempts against useful requests',
         question: 'Are attempts growing while useful completions fall?',
         shown: 'attempts without reconnects on the left axis, requests with outcome useful on the right.',
         action: 'Diverging lines feed each other: lower the attempts at the outermost owner first.',
@@ -336,7 +336,7 @@ function effect(q: Queries): Row {
       }),
       lines({
         id: 33,
-        title: 'Results of repeats, as share of repeats',
+        title: 'Results of repeats ÷ repeats',
         question: 'Are the repeats worth what they cost?',
         shown: 'repeats per second by how they ended, stacked to 100 %; reconnects are not in it.',
         action: 'Few useful ones: repeat less. Many late ones: the time for another attempt was not there.',

@@ -37,7 +37,7 @@ test('every word that is drawn has a colour, and its panel uses it', () => {
       for (const query of queriesOf(panel)) {
         for (const list of listsOf(query.legendFormat ?? '', query.expr ?? '')) {
           for (const word of LISTS.get(list) ?? []) {
-            const own = overrides.find(({ matcher }) => matcher.options === `^(.* )?${word}$`);
+            const own = overrides.find(({ matcher }) => matcher.options === `/^(.* )?${word}$/`);
             const isRight =
               own?.properties[0]?.value?.fixedColor === COLOURS[word] && COLOURS[word] !== undefined;
             if (!isRight && !isLeftOut(panel.title ?? '', word))

@@ -42,7 +42,7 @@ function findings(breakIt: (overview: Dashboard, all: Dashboard[]) => void): str
   return lint(all, DEFAULT_OPTIONS).map(({ rule, place, message }) => `${place}: ${message} (${rule})`);
 }
 
-const USEFUL = 'time-budget-overview / panel 11 "Useful share of admitted requests"';
+const USEFUL = 'time-budget-overview / panel 11 "Useful ÷ admitted"';
 
 test('the committed dashboards have no finding', () => {
   expect(findings(() => undefined)).toEqual([]);

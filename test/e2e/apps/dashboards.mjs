@@ -47,7 +47,7 @@ const replaying = replay('outbox', { maxPerSecond: 100, read: () => ({ capacityP
 const startedAt = performance.now();
 watchQueue('outbox', () => {
   const seconds = (performance.now() - startedAt) / 1000;
-  const entered = 1000 + Math.floor(5 * seconds);
+  const entered = 2000 + Math.floor(5 * seconds);
   const started = Math.floor(8 * seconds);
   return {
     depth: entered - started,
@@ -111,7 +111,7 @@ async function answer(request, response) {
   response.end();
 }
 
-const gate = admission({ name: 'counter', limit: 1, queue: { size: 2, maxAgeMs: 60_000 } });
+const gate = admission({ name: 'counter', limit: 1, queue: { size: 2, maxAgeMs: 10_000 } });
 const held = gate.handler(async (request, response) => {
   await sleep(Number(request.headers['x-hold-ms']));
   response.end();
