@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { activateRecorder, deactivateRecorder } from '../../src/active.ts';
 import { type Admission, admission } from '../../src/admission/index.ts';
 import type { AdmissionOptions } from '../../src/admission/options.ts';
-import { enterScope, runInScope } from '../../src/current.ts';
+import { currentScope, enterScope, runInScope } from '../../src/current.ts';
 import { setPriority } from '../../src/index.ts';
 import type { RequestRecord } from '../../src/records.ts';
 import type { ConfigOptions } from '../../src/telemetry/config-settings.ts';
@@ -89,6 +89,7 @@ function start(config: ConfigOptions = {}): void {
 /** At every moment, whatever happens. */
 function expectIdentities(): void {
   const outcomes = t.value('outcomes');
+  // Of those that were not let in.
   const shed = t.value('shed');
   const refused = t.value('outcomes', { outcome: 'refused' });
   expect(t.value('offered')).toBe(
@@ -194,6 +195,17 @@ describe('limit and queue', () => {
     expect(t.value('concurrencyUsed')).toBe(0);
     expect((await visit(gate, 51)).started).toBe(true);
     expect(t.value('outcomes', { outcome: 'refused' })).toBe(1);
+  });
+
+  test('the reserve is kept back from the wait as well', async () => {
+    start({ reserveMs: 50 });
+    const gate = admission({ limit: 1, queue: { size: 1, maxAgeMs: 1_000 } });
+    await visit(gate);
+    const b = await visit(gate, 100);
+    await vi.advanceTimersByTimeAsync(49);
+    expect(b.answer).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(b.finish().answer).toMatchObject({ status: 504 });
   });
 
   test('below the useful minimum it is not started; at the minimum it is', async () => {
@@ -392,6 +404,55 @@ describe('answers', () => {
   });
 });
 
+describe('the context and the end of the work', () => {
+  test('what comes after the wait runs in its own request, whoever gave the permit back', async () => {
+    const gate = admission({ limit: 1, queue: { size: 2, maxAgeMs: 100 } });
+    const a = await visit(gate);
+    const [b, c] = [new Visit({}, '127.0.0.1'), new Visit({}, '127.0.0.1')];
+    const ran: (RequestRecord | undefined)[] = [];
+    const note = () => void ran.push(currentScope()?.request);
+    runInScope(b.record, () => gate.express(undefined, b.response, note));
+    const answer = { ...c.response, setHeader: () => {}, end: note };
+    runInScope(c.record, () => gate.express(undefined, answer, () => {}));
+    runInScope(a.record, () => a.finish(200));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(ran).toEqual([b.record, c.record]);
+  });
+
+  test('a handler that gives a promise is waited for, beyond its reply', async () => {
+    const gate = admission({ limit: 1 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const a = new Visit({}, '127.0.0.1');
+    runInScope(a.record, () => gate.handler(() => promise)(undefined, a.response));
+    a.finish(200);
+    expect(t.value('concurrencyUsed')).toBe(1);
+    resolve();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(t.value('concurrencyUsed')).toBe(0);
+  });
+
+  test('with the operation still to be found it is admitted once that is known, and once', async () => {
+    start({ routes: [] });
+    const gate = admission({ limit: 1 });
+    const a = await visit(gate);
+    const states = () => ['arriving', 'admitted'].map((state) => t.value('inFlight', { state }));
+    expect([t.value('offered'), t.value('admitted'), ...states()]).toEqual([0, 0, 1, 0]);
+    t.recorder.handling(a.record, OPERATION, performance.now());
+    t.recorder.admit(a.record, performance.now());
+    expect([t.value('offered'), t.value('admitted'), ...states()]).toEqual([1, 1, 0, 1]);
+    a.finish(200);
+    expect(t.value('admitted', { operation: OPERATION })).toBe(1);
+  });
+
+  test('what was let in and is refused by another limiter stays admitted', async () => {
+    const gate = admission({ limit: 1 });
+    (await visit(gate)).finish(429);
+    expect([t.value('admitted'), t.value('shed'), t.value('outcomes', { outcome: 'shed' })]).toEqual([
+      1, 0, 1,
+    ]);
+  });
+});
+
 describe('S-20: on the span of the request', () => {
   function watchSpan({ record }: Visit) {
     const seen: Record<string, unknown> = {};
@@ -470,6 +531,12 @@ describe('observe', () => {
       expect(t.value('concurrencyUsed')).toBe(0);
     },
   );
+
+  test('a limiter behind it decides: the gate has let nothing in', async () => {
+    start({ mode: 'observe' });
+    (await visit(admission({ limit: 1 }))).finish(429);
+    expect([t.value('admitted'), t.value('shed', { reason: 'quota' })]).toEqual([0, 1]);
+  });
 
   test('where the package is not started, and outside a request, everything is let in', async () => {
     const gate = admission({ limit: 1 });
