@@ -21,12 +21,7 @@ const MAX_LOG_LENGTH = 4000;
 /** Ends a service when its standard input closes, which the death of the player does too, whatever it died of. */
 const ORPHAN_GUARD = 'data:text/javascript,process.stdin.once("close",()=>process.exit()).resume()';
 
-const SCHEMA = `
-create table orders (id int primary key, item text not null, customer text not null);
-insert into orders select n, 'item-' || n % 10, 'customer-' || n from generate_series(1, 100) n;
-create table customers (name text primary key);
-insert into customers select customer from orders;
-`;
+const SCHEMA = new URL('./schema.sql', import.meta.url);
 
 /** Starts everything. `onFailure` is told when a service ends that was not stopped. */
 export async function startStage(cleanup: Cleanup, onFailure: (error: Error) => void): Promise<Stage> {
@@ -36,7 +31,7 @@ export async function startStage(cleanup: Cleanup, onFailure: (error: Error) => 
   cleanup.add(async () => receiver.stop());
   const caller = new Caller();
   cleanup.add(async () => caller.close());
-  const postgres = startPostgres({ database: 'orders', schema: SCHEMA });
+  const postgres = readFile(SCHEMA, 'utf8').then((schema) => startPostgres({ database: 'orders', schema }));
   cleanup.add(async () => (await postgres).stop());
 
   const [tracesUrl, ports, { connection }] = await Promise.all([receiver.start(), freePorts(), postgres]);

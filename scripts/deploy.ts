@@ -1,9 +1,12 @@
 /**
- * Writes what deploy/kubernetes holds of other files of this repository: the rules as a PrometheusRule, the dashboards
- * for Grafana's sidecar and for its operator. With --check, fails when one of them is not what would be written.
+ * Writes what deploy/ holds of other files of this repository: the rules as a PrometheusRule and with the addresses of
+ * docker-compose.yml, the dashboards for Grafana's sidecar and for its operator, the collectors' configuration. With
+ * --check, fails when one of them is not what would be written.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { parse, stringify } from 'yaml';
+import { readOptions } from '../rules/options.ts';
+import { rulesFile } from '../rules/rules-file.ts';
 
 const ROOT = new URL('..', import.meta.url);
 const HEAD = '# Made by `npm run docs`; do not edit.\n';
@@ -72,10 +75,36 @@ function grafanaDashboard({ uid }: Dashboard): object {
   };
 }
 
+/** Each by the name that its pods mount. */
+function collectorConfig(name: string, files: readonly string[]): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name,
+      namespace: 'observability',
+      labels: { ...LABELS, 'app.kubernetes.io/name': name },
+    },
+    data: Object.fromEntries(files.map((file) => [file, text(`collector/${file}`)])),
+  };
+}
+
+/** The alerts of docker-compose.yml lead to its own Grafana. */
+function composeRules(): string {
+  const read = readOptions({ 'dashboard-url': ['http://localhost:3000'] });
+  if ('problems' in read) throw new Error(read.problems.join('; '));
+  return rulesFile(read.options, 'otel-time-budget rules --dashboard-url http://localhost:3000');
+}
+
 const boards = dashboards();
 const wanted: Readonly<Record<string, string>> = {
   'deploy/kubernetes/rules.yaml': documents([prometheusRule()]),
   'deploy/kubernetes/dashboards/configmaps.yaml': documents(boards.map(configMap)),
+  'deploy/kubernetes/collector/config.yaml': documents([
+    collectorConfig('time-budget-agent', ['agent.yaml']),
+    collectorConfig('time-budget-gateway', ['gateway.yaml', 'metrics-page.yaml']),
+  ]),
+  'deploy/compose/time-budget.rules.yml': composeRules(),
   'deploy/kubernetes/dashboards/grafana-operator.yaml': documents(boards.map(grafanaDashboard)),
 };
 for (const [path, content] of Object.entries(wanted)) {

@@ -21,4 +21,4 @@ app.get('/orders/:id', async (request, response) => {
   response.status(answer.status).type('json').send(body);
 });
 
-app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('gateway is up'));
+app.listen(Number(process.env.PORT), process.env.HOST ?? '127.0.0.1', () => console.log('gateway is up'));

@@ -26,4 +26,4 @@ app.get('/stock/:item', async (request, response) => {
   response.end(answer);
 });
 
-app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('inventory is up'));
+app.listen(Number(process.env.PORT), process.env.HOST ?? '127.0.0.1', () => console.log('inventory is up'));

@@ -50,7 +50,7 @@ app.get('/reports/:day', async (request, response) => {
   response.json({ day: request.params.day });
 });
 
-app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('orders is up'));
+app.listen(Number(process.env.PORT), process.env.HOST ?? '127.0.0.1', () => console.log('orders is up'));
 
 function limitRunning(limit: number): RequestHandler {
   let running = 0;

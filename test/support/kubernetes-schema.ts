@@ -9,11 +9,9 @@ const CORE = 'io.k8s.api.core.v1';
 const KINDS: Readonly<Record<string, string>> = {
   'v1 ConfigMap': `kubernetes.json#/$defs/${CORE}.ConfigMap`,
   'v1 Service': `kubernetes.json#/$defs/${CORE}.Service`,
-  'v1 ServiceAccount': `kubernetes.json#/$defs/${CORE}.ServiceAccount`,
   'apps/v1 DaemonSet': 'kubernetes.json#/$defs/io.k8s.api.apps.v1.DaemonSet',
   'apps/v1 Deployment': 'kubernetes.json#/$defs/io.k8s.api.apps.v1.Deployment',
   'apps/v1 StatefulSet': 'kubernetes.json#/$defs/io.k8s.api.apps.v1.StatefulSet',
-  'policy/v1 PodDisruptionBudget': 'kubernetes.json#/$defs/io.k8s.api.policy.v1.PodDisruptionBudget',
   'monitoring.coreos.com/v1 PodMonitor': 'prometheus-operator.json#/$defs/PodMonitor',
   'monitoring.coreos.com/v1 ServiceMonitor': 'prometheus-operator.json#/$defs/ServiceMonitor',
   'monitoring.coreos.com/v1 PrometheusRule': 'prometheus-operator.json#/$defs/PrometheusRule',
