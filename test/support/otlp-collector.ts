@@ -73,22 +73,27 @@ export class OtlpCollector {
   readonly spans: Span[] = [];
   /** Exports of metrics by service. */
   readonly exports = new Map<string, number>();
+  /** Called with each body as it came. */
+  onBody: ((body: string) => void) | undefined;
   readonly #metrics = new Map<string, Map<string, readonly Series[]>>();
   readonly #waiting = new Set<() => void>();
   readonly #server: Server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      this.onBody?.(body);
       // What the exporters send is fixed by the OTLP specification.
-      this.#take(JSON.parse(Buffer.concat(chunks).toString()) as Payload);
+      this.#take(JSON.parse(body) as Payload);
       response.setHeader('content-type', 'application/json');
       response.end('{}');
       for (const check of this.#waiting) check();
     });
   });
 
-  async start(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, 'localhost', resolve));
+  /** After a `stop` as well, then with the port that it had. */
+  async start(port = 0): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(port, 'localhost', resolve));
   }
 
   stop(): void {
