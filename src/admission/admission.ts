@@ -1,4 +1,5 @@
 /** A gate in the shapes that servers take: Express, Fastify, and a handler of node:http. No framework is imported. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { activeRecorder } from '../active.ts';
 import { currentScope } from '../current.ts';
 import { addEarly } from '../load-recorder.ts';
@@ -12,7 +13,7 @@ export interface Admission {
   /** Hook of Fastify: `fastify.addHook('onRequest', gate.fastify)`. */
   readonly fastify: (request: unknown, reply: FastifyReply, done: () => void) => void;
   /** `http.createServer(gate.handler(handler))`. Where it gives a promise, that is when the work has ended. */
-  readonly handler: <Request, Response extends RawResponse>(
+  readonly handler: <Request = IncomingMessage, Response extends RawResponse = ServerResponse>(
     handler: (request: Request, response: Response) => unknown,
   ) => (request: Request, response: Response) => void;
 }

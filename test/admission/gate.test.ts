@@ -423,7 +423,9 @@ describe('the context and the end of the work', () => {
     const gate = admission({ limit: 1 });
     const { promise, resolve } = Promise.withResolvers<void>();
     const a = new Visit({}, '127.0.0.1');
-    runInScope(a.record, () => gate.handler(() => promise)(undefined, a.response));
+    runInScope(a.record, () =>
+      gate.handler((_request: undefined, _response: FakeResponse) => promise)(undefined, a.response),
+    );
     a.finish(200);
     expect(t.value('concurrencyUsed')).toBe(1);
     resolve();
