@@ -21,6 +21,8 @@ export const ALERT_NAMES = [
   'DegradedNotAllowed',
   'BreakerClosesIntoWave',
   'BreakerProbesTooMany',
+  'UnknownOutcomesOpen',
+  'ReplayStopped',
   'BudgetContractViolation',
   'TimeBudgetTelemetryMissing',
   'TimeBudgetLabelOverflow',

@@ -4,7 +4,12 @@ import { type Alert, at } from './rule.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export function loadAlerts(words: Vocabulary): readonly Alert[] {
-  return [...intakeAlerts(words), ...degradedAlerts(words), ...breakerAlerts(words)];
+  return [
+    ...intakeAlerts(words),
+    ...degradedAlerts(words),
+    ...breakerAlerts(words),
+    ...recoveryAlerts(words),
+  ];
 }
 
 function intakeAlerts(words: Vocabulary): readonly Alert[] {
@@ -47,15 +52,17 @@ function intakeAlerts(words: Vocabulary): readonly Alert[] {
     {
       name: 'BacklogWillNotDrain',
       expr: [
-        `${depth} > 0`,
-        `and sum ${queue} (${rate('queueEntered')}) >= sum ${queue} (${rate('queueLeft')})`,
-        `and deriv((${depth})${trend}) > 0`,
+        `${depth} > 0 and (`,
+        `  sum ${queue} (${rate('queueEntered')}) >= sum ${queue} (${rate('queueLeft')}) and deriv((${depth})${trend}) > 0`,
+        `  or min ${queue} (${series('modelDrains')}) == 0`,
+        ')',
       ].join('\n'),
       for: 'backlogFor',
       severity: 'warning',
       labels: ['queue'],
       summary: `${at(jobLabel)}: queue ${at('queue')} grows and will not drain`,
-      description: '{{ $value | humanize }} wait, and as many or more enter as leave.',
+      description:
+        '{{ $value | humanize }} wait, and as many or more enter as leave: measured, or by the fluid model of the service.',
       dashboard: 'queues',
     },
     {
@@ -101,15 +108,16 @@ function degradedAlerts(words: Vocabulary): readonly Alert[] {
 }
 
 function breakerAlerts(words: Vocabulary): readonly Alert[] {
-  const { numbers, by, rate, quantile, window, jobLabel } = words;
+  const { numbers, by, rate, quantileOver, window, jobLabel } = words;
   const dependency = by('dependency');
   return [
     {
       name: 'BreakerClosesIntoWave',
       expr: [
-        `${quantile(0.5, 'breakerAfterClose', 'dependency')} < ${numbers.waveSeconds}`,
-        `and sum ${dependency} (increase(${words.count('breakerAfterClose')}[${window('rateWindow')}])) > ${numbers.waveLeast}`,
+        `${quantileOver('waveWindow', 0.5, 'breakerAfterClose', 'dependency')} < ${numbers.waveSeconds}`,
+        `and sum ${dependency} (increase(${words.count('breakerAfterClose')}[${window('waveWindow')}])) > ${numbers.waveLeast}`,
       ].join('\n'),
+      for: 'waveFor',
       keepFiringFor: 'waveKeep',
       severity: 'warning',
       labels: ['dependency'],
@@ -126,6 +134,33 @@ function breakerAlerts(words: Vocabulary): readonly Alert[] {
       labels: ['dependency'],
       summary: `${at(jobLabel)}: the probes of all instances load ${at('dependency')}`,
       description: '{{ $value | humanize }} probes per second, over all instances.',
+      dashboard: 'queues',
+    },
+  ];
+}
+
+function recoveryAlerts(words: Vocabulary): readonly Alert[] {
+  const { numbers, series, by, jobLabel } = words;
+  return [
+    {
+      name: 'UnknownOutcomesOpen',
+      expr: `max ${by('operation')} (${series('unknownOldest')}) > ${numbers.unknownSeconds}`,
+      for: 'unknownFor',
+      severity: 'warning',
+      labels: ['operation'],
+      summary: `${at(jobLabel)}: outcomes of ${at('operation')} stay unknown`,
+      description:
+        'The oldest has been unknown for {{ $value | humanizeDuration }}, and nobody has found out about it.',
+      dashboard: 'queues',
+    },
+    {
+      name: 'ReplayStopped',
+      expr: `max ${by('queue', 'stop')} (${series('replayStop')}) == 1`,
+      for: 'replayStoppedFor',
+      severity: 'warning',
+      labels: ['queue', 'stop'],
+      summary: `${at(jobLabel)}: the replay of ${at('queue')} stays stopped`,
+      description: `By its signal ${at('stop')}: live work would suffer.`,
       dashboard: 'queues',
     },
   ];

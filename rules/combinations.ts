@@ -59,6 +59,7 @@ const ABOVE: readonly (readonly [ParameterName, ParameterName, string])[] = [
   ],
   ['violationWindow', 'violationFor', 'one finding is gone from the window by then'],
   ['faultWindow', 'faultFor', 'one finding is gone from the window by then'],
+  ['waveWindow', 'waveFor', 'one close is gone from the window by then'],
   ['shedOffset', 'shedFor', 'what is ordinary would have learned the fault before it is told'],
   ['slowOffset', 'slowFor', 'the incident would be in its own baseline before it is told'],
 ];

@@ -150,9 +150,21 @@ export const PARAMETERS = {
     'Seconds after the close within which half of ten seconds of attempts are a wave.',
   ),
   waveLeast: number(20, [1, 1e6], 'Fewer attempts are no wave.'),
+  waveWindow: duration('5m', 'A close is a moment, and stands in this for as long.'),
+  waveFor: duration(
+    '1m',
+    'The ten seconds must be over: before that, every attempt was made soon after the close.',
+  ),
   waveKeep: duration('15m', 'A close is a moment.'),
   probesPerSecond: number(1, [0, 1e6], 'Of all instances together: each alone keeps its limit.'),
   probesFor: duration('5m', 'A breaker that stays half open.'),
+  unknownSeconds: number(
+    900,
+    [1, 1e6],
+    'Age of the oldest outcome that nobody knows: by then somebody asks for it.',
+  ),
+  unknownFor: duration('5m', 'A run of the reconciliation is over by then.'),
+  replayStoppedFor: duration('10m', 'A replay that stops for a moment has done as it should.'),
   violationWindow: duration('1h', 'They are rare: one in an hour is told.'),
   violationFor: duration('5m', 'Against one that a scrape has not settled yet.'),
   missingOffset: duration(

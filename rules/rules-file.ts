@@ -4,14 +4,21 @@ import { alerts } from './alerts.ts';
 import { formatDuration } from './duration.ts';
 import type { RuleOptions } from './options.ts';
 import { recordingRules } from './records.ts';
-import type { Alert } from './rule.ts';
+import type { Alert, Dashboard } from './rule.ts';
 import { createVocabulary } from './vocabulary.ts';
 
 /** For routes, silences and inhibitions: every alert of ours has it. */
 export const COMPONENT = 'time-budget';
 
-/** Variables of the dashboards, by the label that fills them. */
-const DASHBOARD_VARIABLES = ['operation', 'dependency', 'caller'];
+/** Labels that a dashboard has a variable for, beside the service's. */
+const DASHBOARD_VARIABLES: Readonly<Record<Dashboard, readonly string[]>> = {
+  overview: ['operation', 'caller'],
+  path: ['operation', 'dependency', 'caller'],
+  dependencies: ['dependency', 'caller'],
+  retries: ['operation', 'dependency'],
+  waste: ['operation', 'dependency'],
+  queues: ['dependency'],
+};
 
 /** `command` stands in the first line, so that the file can be made again. */
 export function rulesFile(options: RuleOptions, command: string): string {
@@ -59,9 +66,9 @@ function alertRule(alert: Alert, options: RuleOptions) {
 
 /** The dashboard with the variables of this alert filled in. Operations have spaces and slashes. */
 function dashboardUrl(alert: Alert, { dashboardUrl: base, jobLabel }: RuleOptions): string {
-  const labels = alert.labels.filter((label) => DASHBOARD_VARIABLES.includes(label));
+  const labels = alert.labels.filter((label) => DASHBOARD_VARIABLES[alert.dashboard].includes(label));
   const variables = [
-    `var-job={{ $labels.${jobLabel} | urlquery }}`,
+    `var-${jobLabel}={{ $labels.${jobLabel} | urlquery }}`,
     ...labels.map((label) => `var-${label}={{ $labels.${label} | urlquery }}`),
   ];
   return `${base}/d/time-budget-${alert.dashboard}?${variables.join('&')}`;

@@ -21,6 +21,8 @@ export interface Vocabulary {
   rate(key: MetricKey, ...matchers: readonly string[]): string;
   /** p50, p95 … over the rate window, of the buckets of a histogram; NaN where nothing happened. */
   quantile(share: number, key: MetricKey, ...labels: readonly string[]): string;
+  /** The same over another window. */
+  quantileOver(window: DurationName, share: number, key: MetricKey, ...labels: readonly string[]): string;
   /** `by (job, …)`. */
   by(...labels: readonly string[]): string;
   /** `on (job, …)`. */
@@ -44,8 +46,10 @@ export function createVocabulary(options: RuleOptions): Vocabulary {
     const all = [...own, ...matchers].join(',');
     return all === '' ? metric : `${metric}{${all}}`;
   };
-  const rate = (metric: string, own: readonly string[]) =>
-    `rate(${select(metric, own)}[${window('rateWindow')}])`;
+  const rate = (metric: string, own: readonly string[], over: DurationName = 'rateWindow') =>
+    `rate(${select(metric, own)}[${window(over)}])`;
+  const quantileOver: Vocabulary['quantileOver'] = (over, share, key, ...labels) =>
+    `histogram_quantile(${share}, sum by ${list([...labels, 'le'])} (${rate(`${name(key)}_bucket`, [], over)}))`;
   return {
     numbers,
     jobLabel,
@@ -55,8 +59,8 @@ export function createVocabulary(options: RuleOptions): Vocabulary {
     series: (key, ...own) => select(name(key), own),
     count: (key) => select(`${name(key)}_count`, []),
     rate: (key, ...own) => rate(name(key), own),
-    quantile: (share, key, ...labels) =>
-      `histogram_quantile(${share}, sum by ${list([...labels, 'le'])} (${rate(`${name(key)}_bucket`, [])}))`,
+    quantile: (share, key, ...labels) => quantileOver('rateWindow', share, key, ...labels),
+    quantileOver,
     by: (...labels) => `by ${list(labels)}`,
     on: (...labels) => `on ${list(labels)}`,
     window,

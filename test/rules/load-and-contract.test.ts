@@ -72,6 +72,16 @@ describe.skipIf(!hasPromtool)('A-09, A-17: queues', () => {
     expectAlerts(queue(gauge([30, 0]), 10, 10), { 29: [] });
   });
 
+  test('A-17: the fluid model says it before the depth does, and says nothing of an empty queue', () => {
+    const model = (drains: number, depth: number) => ({
+      ...queue(gauge([30, depth]), 10, 10),
+      [`time_budget_model_drains{${QUEUE}}`]: gauge([30, drains]),
+    });
+    expectAlerts(model(0, 5), { 4: [], 6: ['BacklogWillNotDrain job=shop queue=front'] });
+    expectAlerts(model(1, 5), { 29: [] });
+    expectAlerts(model(0, 0), { 29: [] });
+  });
+
   test('A-16: permits: 90 % held is silent, more fires', () => {
     const held = (used: number): SeriesSet => ({
       [`time_budget_concurrency_used{${JOB},dependency="stock"}`]: gauge([20, used]),
@@ -145,6 +155,29 @@ describe.skipIf(!hasPromtool)('A-15: breakers', () => {
     });
     expectAlerts(probes(0.49), { 19: [] });
     expectAlerts(probes(0.51), { 19: ['BreakerProbesTooMany job=shop dependency=stock'] });
+  });
+});
+
+describe.skipIf(!hasPromtool)('A-12, A-14: recovery', () => {
+  test('an outcome unknown for a quarter of an hour', () => {
+    const oldest = (seconds: number): SeriesSet => ({
+      [`time_budget_unknown_oldest_seconds{${JOB},operation="pay"}`]: gauge([20, seconds], [10, 0]),
+    });
+    expectAlerts(oldest(900), { 19: [] });
+    expectAlerts(oldest(901), { 4: [], 6: ['UnknownOutcomesOpen job=shop operation=pay'], 21: [] });
+  });
+
+  test('a replay that a signal has stopped for ten minutes', () => {
+    const stopped = {
+      [`time_budget_replay_stopped{${JOB},queue="late",stop="latency"}`]: gauge(
+        [5, 1],
+        [5, 0],
+        [15, 1],
+        [5, 0],
+      ),
+      [`time_budget_replay_stopped{${JOB},queue="late",stop="throttled"}`]: gauge([30, 0]),
+    };
+    expectAlerts(stopped, { 9: [], 19: [], 21: ['ReplayStopped job=shop queue=late'], 26: [] });
   });
 });
 
