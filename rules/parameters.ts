@@ -68,8 +68,8 @@ export const PARAMETERS = {
     'Share of the repeats asked for that found the budget empty. At exactly this, silent.',
   ),
   exhaustedRecentWindow: duration(
-    '2m',
-    'Refusals must go on in this window. One minute of them stands in a window of 5m for six, and would pass `for`.',
+    '3m',
+    'Refusals must go on in this window. One minute of them stands in a window of 5m for six, and would pass `for`; with 2m, Prometheus 3 sees gaps in refusals that come every 2 min.',
   ),
   exhaustedFor: duration('5m', 'A budget that is empty for a moment has done its work.'),
   exhaustedKeep: duration('5m', 'Against flapping: empty for 40 s in every 2 min is one alert.'),

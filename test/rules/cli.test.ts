@@ -149,9 +149,9 @@ describe('combinations that cannot work', () => {
     ],
     [{ 'burn-slow-factor': ['99.9'] }, { 'burn-slow-factor': ['100'] }, /^--burn-slow-factor: 100 × /],
     [
-      { 'scrape-interval': ['30s'] },
-      { 'scrape-interval': ['31s'] },
-      /^--exhausted-recent-window: 2m is less than 4 × --scrape-interval 31s/,
+      { 'scrape-interval': ['45s'] },
+      { 'scrape-interval': ['46s'] },
+      /^--exhausted-recent-window: 3m is less than 4 × --scrape-interval 46s/,
     ],
     [
       { 'burn-fast-window': ['6m'] },
