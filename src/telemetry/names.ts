@@ -167,6 +167,7 @@ export const SECONDS_BUCKETS: readonly number[] = [
 ];
 export const RATIO_BUCKETS: readonly number[] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 
+/** A unit is UCUM, without a slash: ingestion would write `_per_second` behind the name, and a page does not. */
 export interface MetricDefinition {
   readonly name: string;
   readonly type: 'counter' | 'histogram' | 'gauge';
@@ -545,7 +546,7 @@ export const METRICS = {
   ),
   workloadPeak: gauge(
     'time_budget.workload.peak_rate',
-    '{request}/s',
+    '{request_per_second}',
     ['workload'],
     'Admissions per second in the busiest 100 ms of the last 30 to 60 seconds.',
   ),
@@ -655,7 +656,7 @@ export const METRICS = {
   ),
   modelBreakEven: gauge(
     'time_budget.model.break_even_rate',
-    '{item}/s',
+    '{item_per_second}',
     ['queue'],
     'Fluid model, no measurement: repeats per second at which the backlog neither drains nor grows.',
   ),
@@ -667,13 +668,13 @@ export const METRICS = {
   ),
   replayLimit: gauge(
     'time_budget.replay.limit',
-    '{item}/s',
+    '{item_per_second}',
     ['queue'],
     'Items per second that the replay may release now; 0 while it is stopped or nothing is spare.',
   ),
   replaySpare: gauge(
     'time_budget.replay.spare_rate',
-    '{item}/s',
+    '{item_per_second}',
     ['queue'],
     'Estimate: capacity as the service tells it, less live demand; absent where either is not known.',
   ),
