@@ -1,0 +1,150 @@
+/** Metrics of attempts, retry budgets, hedges, breakers and fallbacks. */
+import { counter, gauge, histogram, type MetricDefinition } from './definition.ts';
+
+export const RETRY_METRICS = {
+  attempts: counter(
+    'time_budget.attempts',
+    '{attempt}',
+    ['dependency', 'operation', 'attempt_kind', 'attempt_owner'],
+    'Calls over HTTP by the kind of attempt they are; owner unknown = a repeat detected and not declared.',
+  ),
+  permittedAttempts: gauge(
+    'time_budget.permitted_attempts',
+    '{attempt}',
+    ['dependency', 'attempt_owner'],
+    'Attempts that one operation may make at the most, the original included, as their owner last said: a bound, beside what is measured.',
+  ),
+  repeatResults: counter(
+    'time_budget.repeat_results',
+    '{attempt}',
+    ['dependency', 'repeat_result'],
+    'Repeats, without reconnects, by how they ended.',
+  ),
+  arrivalRepeats: counter(
+    'time_budget.arrival_repeats',
+    '{request}',
+    ['attempt_owner'],
+    'Requests that the service itself has told to be repeats, by who repeats.',
+  ),
+  retryBalance: gauge(
+    'retry_budget.balance',
+    '{unit}',
+    ['dependency'],
+    'Most that could be withdrawn now, in the unit of the budget; a shared budget stands under its own name.',
+  ),
+  retryCapacity: gauge(
+    'retry_budget.capacity',
+    '{unit}',
+    ['dependency'],
+    'What the balance would be had nothing been withdrawn.',
+  ),
+  retryFloor: gauge(
+    'retry_budget.floor',
+    '{unit}',
+    ['dependency'],
+    'What is there without any original, success or attempt in flight.',
+  ),
+  retryLowSuccess: gauge(
+    'retry_budget.low_success',
+    '{budget}',
+    ['dependency'],
+    '1 while a budget fed by successes gets too few of them to pay for one attempt, so that its floor pays.',
+  ),
+  retryBudgetInfo: gauge(
+    'retry_budget.info',
+    '{budget}',
+    ['dependency', 'budget_unit', 'budget_feed', 'on_empty'],
+    'Always 1.',
+  ),
+  retryWithdrawals: counter(
+    'retry_budget.withdrawals',
+    '{withdrawal}',
+    ['dependency', 'withdrawal_result'],
+    'Repeats that asked the budget; refused = it was empty, and nothing else. In observe they are made all the same.',
+  ),
+  retryDeposits: counter(
+    'retry_budget.deposits',
+    '{deposit}',
+    ['dependency', 'deposit_source'],
+    'Deposits by what they came from; refund = a repeat that was paid for was not made, or earned its cost back.',
+  ),
+  retryExhausted: counter(
+    'retry_budget.exhausted.seconds',
+    's',
+    ['dependency'],
+    'Time in which the budget could not pay for one usual attempt.',
+  ),
+  retryBalanceInfo: gauge(
+    'retry_budget.balance_info',
+    '{budget}',
+    ['dependency', 'balance_source'],
+    'Always 1. Where the balance comes from: kept here, read from the library that keeps it, or replayed from what that did.',
+  ),
+  retryDispositions: counter(
+    'retry_budget.dispositions',
+    '{attempt}',
+    ['dependency', 'on_empty'],
+    'Repeats that were not made because the budget was empty, by what became of their operation.',
+  ),
+  retryOwed: gauge(
+    'retry_budget.owed',
+    '{attempt}',
+    ['dependency'],
+    'Repeats handed to the background of the service and not settled yet: load that is still to come.',
+  ),
+  duplicates: counter(
+    'time_budget.duplicates',
+    '{request}',
+    ['operation', 'duplicate_ability'],
+    'Requests and messages that the service has had before, by what it could do about it; one may count for each.',
+  ),
+  hedges: counter(
+    'time_budget.hedges',
+    '{attempt}',
+    ['dependency', 'hedge_result'],
+    'Second attempts beside one that still runs, by what became of them.',
+  ),
+  hedgeLost: counter(
+    'time_budget.hedge.lost.seconds',
+    's',
+    ['dependency'],
+    'Time that calls of attempts which had lost their race went on after it.',
+  ),
+  breakerState: gauge(
+    'time_budget.breaker.state',
+    '{breaker}',
+    ['dependency', 'breaker_state'],
+    'Circuit breakers of this process that are in this state.',
+  ),
+  breakerTransitions: counter(
+    'time_budget.breaker.transitions',
+    '{transition}',
+    ['dependency', 'breaker_state'],
+    'Changes of circuit breakers into this state.',
+  ),
+  breakerBlocked: counter(
+    'time_budget.breaker.blocked',
+    '{attempt}',
+    ['dependency'],
+    'Attempts that a circuit breaker stopped; none of them was sent.',
+  ),
+  breakerProbes: counter(
+    'time_budget.breaker.probes',
+    '{attempt}',
+    ['dependency'],
+    'Attempts that a half-open circuit breaker let through; they are bounded over all instances only as a sum.',
+  ),
+  breakerAfterClose: histogram(
+    'time_budget.breaker.after_close.seconds',
+    's',
+    ['dependency'],
+    'Time from the close of a circuit breaker to each attempt that it let through in the ten seconds after: a wave stands in the first buckets.',
+  ),
+  fallbacks: counter(
+    'time_budget.fallbacks',
+    '{fallback}',
+    ['dependency', 'fallback_result', 'shares_dependency'],
+    'Fallbacks by the dependency that they stand in for; their own calls count under those they go to.',
+  ),
+  fallbackSeconds: counter('time_budget.fallback.seconds', 's', ['dependency'], 'Time that fallbacks took.'),
+} as const satisfies Record<string, MetricDefinition>;
