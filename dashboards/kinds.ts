@@ -69,6 +69,8 @@ export function barGauge(spec: PanelSpec): Draft {
     ...panel.options,
     displayMode: BarGaugeDisplayMode.Basic,
     orientation: VizOrientation.Horizontal,
+    // The longest of our words beside a bar of a third of the width.
+    text: { titleSize: 12 },
     reduceOptions: { calcs: ['lastNotNull'], values: false, fields: '' },
   };
   return finish(panel, spec, {}, colourOf(spec));

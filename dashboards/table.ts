@@ -25,6 +25,9 @@ export interface TableSpec extends Omit<PanelSpec, 'targets' | 'unit'> {
   readonly isAscending?: boolean;
 }
 
+/** What the table says without any row is no text for an empty cell. */
+const EMPTY_CELL: DynamicConfigValue = { id: 'noValue', value: '–' };
+
 export function table(spec: TableSpec): Draft {
   const targets = spec.columns.map(({ expr, title }) => ({ expr, legend: title }));
   const panel = new TableBuilder().targets(prometheusTargets(targets, 'table')).build();
@@ -58,12 +61,20 @@ export function table(spec: TableSpec): Draft {
     },
     { id: 'sortBy', options: { sort: [{ field: spec.sortBy, desc: isDescending }] } },
   ];
-  const overrides = [...spec.columns.map(columnOverride), ...(spec.overrides ?? [])];
+  const overrides = [
+    ...Object.values(spec.keys).map(keyOverride),
+    ...spec.columns.map(columnOverride),
+    ...(spec.overrides ?? []),
+  ];
   return finish(
     panel,
     { ...spec, targets, unit: 'none', overrides },
     { align: 'auto', filterable: true, minWidth: 60 },
   );
+}
+
+function keyOverride(title: string): Override {
+  return { matcher: { id: 'byName', options: title }, properties: [EMPTY_CELL] };
 }
 
 function columnOverride({ title, unit, isShare, properties = [] }: Column): Override {
@@ -75,12 +86,6 @@ function columnOverride({ title, unit, isShare, properties = [] }: Column): Over
   ];
   return {
     matcher: { id: 'byName', options: title },
-    // What the table says without any row is no text for an empty cell.
-    properties: [
-      { id: 'unit', value: unit },
-      { id: 'noValue', value: '–' },
-      ...(isShare === true ? bar : []),
-      ...properties,
-    ],
+    properties: [{ id: 'unit', value: unit }, EMPTY_CELL, ...(isShare === true ? bar : []), ...properties],
   };
 }

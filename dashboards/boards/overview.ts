@@ -51,7 +51,7 @@ function verdict(q: Queries): Row {
           'Below the objective: look which of the two pictures below it is, then open the cause on the right.',
         unit: 'percentunit',
         noValue: 'no traffic',
-        width: 3,
+        width: 4,
         height: 7,
         targets: [{ expr: usefulShare(q), legend: 'useful' }],
         thresholds: [
@@ -73,7 +73,7 @@ function verdict(q: Queries): Row {
           'High while the useful share is high: the protection works; find the load. High at ordinary load: capacity.',
         unit: 'percentunit',
         noValue: 'no traffic',
-        width: 3,
+        width: 4,
         height: 7,
         targets: [{ expr: refusedShare(q), legend: 'refused' }],
         min: 0,
@@ -82,7 +82,7 @@ function verdict(q: Queries): Row {
       }),
       stat({
         id: 13,
-        title: 'Burn rate (unuseful ÷ ended)',
+        title: 'Burn rate ÷ ended',
         question: 'How fast is the allowance of 30 days used up? 1 = exactly used up at the end.',
         shown: `share of ended requests that were not useful ÷ (1 − ${objective}), worst operation, over 1 h and 6 h.`,
         action: 'Above 14.4 over an hour a page is due. Needs the recording rules.',
@@ -104,7 +104,7 @@ function verdict(q: Queries): Row {
       }),
       stat({
         id: 15,
-        title: 'Degraded modes on',
+        title: 'Degraded modes',
         question: 'Which declared modes are active now?',
         shown: 'every mode that is on in an instance, with what turned it on, and in how many instances.',
         action: 'Look since when on Queues and recovery; its answers count as degraded, not as useful.',
@@ -137,7 +137,7 @@ function verdict(q: Queries): Row {
           'caller_budget_too_small: talk to the caller. slow_dependency: its owner. The others: this service.',
         unit: 'percentunit',
         noValue: 'nothing ran out of time',
-        width: 10,
+        width: 8,
         height: 7,
         targets: [
           {
@@ -290,7 +290,7 @@ function where(q: Queries): Row {
         action:
           'Open the row: the worst one is often the one that waits, not the one that is slow; follow it down.',
         noValue: 'no traffic',
-        width: 14,
+        width: 10,
         height: 9,
         keys: { [job]: 'service' },
         columns: [
@@ -302,7 +302,7 @@ function where(q: Queries): Row {
           },
           { title: 'expired/s', expr: perJob('outcome="expired"'), unit: 'reqps' },
           {
-            title: 'spent before first call',
+            title: 'before first call',
             expr: q.quantile(0.5, 'localSpend', [job], '', RANGE),
             unit: 'percentunit',
             isShare: true,
@@ -322,7 +322,7 @@ function where(q: Queries): Row {
         shown: 'alerts of the rules of this package, with what they are about.',
         action: 'Read the runbook of the alert; the others of the same service may follow from it.',
         noValue: 'no alert, or no alert rules',
-        width: 10,
+        width: 14,
         height: 9,
         keys: {
           alertname: 'alert',
@@ -345,6 +345,10 @@ function where(q: Queries): Row {
         isAscending: true,
         links: runbookLinks(q.options),
         overrides: [
+          {
+            matcher: { id: 'byName', options: 'alert' },
+            properties: [{ id: 'custom.minWidth', value: 190 }],
+          },
           {
             matcher: { id: 'byName', options: 'state' },
             properties: [

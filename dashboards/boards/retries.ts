@@ -31,48 +31,6 @@ function budget(q: Queries): Row {
     id: 10,
     title: 'Budget',
     panels: [
-      lines({
-        id: 11,
-        title: 'Retry budget: balance ÷ capacity, lowest',
-        question: 'Is a budget draining?',
-        shown:
-          'what could be withdrawn now ÷ what it would be had nothing been withdrawn; each process has its own.',
-        action:
-          'Going down: more repeats are made than earned. Find out why first attempts fail (Dependencies and callers).',
-        unit: 'percentunit',
-        noValue: 'no retry budget is configured',
-        width: 8,
-        height: 9,
-        targets: [
-          {
-            expr: `min by (dependency) (${q.series('retryBalance')} / (${q.series('retryCapacity')} > 0))`,
-            legend: '{{dependency}}',
-          },
-        ],
-        min: 0,
-        max: 1,
-        links: runbookLinks(q.options),
-      }),
-      lines({
-        id: 12,
-        title: 'Time with an empty budget ÷ time',
-        question: 'How long could no repeat be paid for, between two scrapes as well?',
-        shown: 'seconds without enough for one usual attempt ÷ seconds × instances.',
-        action: 'Exhausted is a symptom: do not enlarge the budget during the fault.',
-        unit: 'percentunit',
-        noValue: 'no retry budget is configured',
-        width: 8,
-        height: 9,
-        targets: [
-          {
-            expr: `${sum(q.rate('retryExhausted'), 'dependency')} / count by (dependency) (${q.series('retryBalance')})`,
-            legend: '{{dependency}}',
-          },
-        ],
-        min: 0,
-        max: 1,
-        links: runbookLinks(q.options),
-      }),
       table({
         id: 13,
         title: 'Retry budgets: unit, feed, behaviour on empty, floor',
@@ -81,8 +39,8 @@ function budget(q: Queries): Row {
           'the definition in force; floor in its unit; low success = 1 while successes do not pay for one attempt.',
         action: 'low success with refusals: the dependency fails nearly always; no budget repairs that.',
         noValue: 'no retry budget is configured',
-        width: 8,
-        height: 9,
+        width: 24,
+        height: 5,
         keys: { dependency: 'budget', unit: 'unit', feed: 'feed', on_empty: 'on empty' },
         columns: [
           {
@@ -102,6 +60,48 @@ function budget(q: Queries): Row {
           },
         ],
         sortBy: 'low success',
+      }),
+      lines({
+        id: 11,
+        title: 'Retry budget: balance ÷ capacity, lowest',
+        question: 'Is a budget draining?',
+        shown:
+          'what could be withdrawn now ÷ what it would be had nothing been withdrawn; each process has its own.',
+        action:
+          'Going down: more repeats are made than earned. Find out why first attempts fail (Dependencies and callers).',
+        unit: 'percentunit',
+        noValue: 'no retry budget is configured',
+        width: 12,
+        height: 9,
+        targets: [
+          {
+            expr: `min by (dependency) (${q.series('retryBalance')} / (${q.series('retryCapacity')} > 0))`,
+            legend: '{{dependency}}',
+          },
+        ],
+        min: 0,
+        max: 1,
+        links: runbookLinks(q.options),
+      }),
+      lines({
+        id: 12,
+        title: 'Time with an empty budget ÷ time',
+        question: 'How long could no repeat be paid for, between two scrapes as well?',
+        shown: 'seconds without enough for one usual attempt ÷ seconds × instances.',
+        action: 'Exhausted is a symptom: do not enlarge the budget during the fault.',
+        unit: 'percentunit',
+        noValue: 'no retry budget is configured',
+        width: 12,
+        height: 9,
+        targets: [
+          {
+            expr: `${sum(q.rate('retryExhausted'), 'dependency')} / count by (dependency) (${q.series('retryBalance')})`,
+            legend: '{{dependency}}',
+          },
+        ],
+        min: 0,
+        max: 1,
+        links: runbookLinks(q.options),
       }),
       lines({
         id: 14,

@@ -279,3 +279,17 @@ describe('a dashboard', () => {
     );
   });
 });
+
+test('every alert leads to a dashboard that is there, and sets variables that it has', () => {
+  const rules = readFileSync(
+    new URL('../../dashboards/alerts/time-budget.rules.yml', import.meta.url),
+    'utf8',
+  );
+  const links = [...rules.matchAll(/dashboard_url: .*\/d\/(?:time-budget-)([a-z]+)\?(.*)/g)];
+  expect(links.length).toBeGreaterThan(15);
+  const all = committed();
+  for (const [, name = '', query = ''] of links) {
+    const known = named(all, name).templating.list?.map((variable) => variable.name) ?? [];
+    for (const [, variable] of query.matchAll(/var-(\w+)=/g)) expect(known, name).toContain(variable);
+  }
+});
