@@ -410,6 +410,20 @@ describe.skipIf(!hasCollector)('what is away and comes back', () => {
   }, 120_000);
 });
 
+describe.skipIf(!hasCollector)('a queue that is full', () => {
+  test('refuses what it has no room for, tells the sender to come again, and counts it', async () => {
+    const agent = await startAgent({ GATEWAY: `127.0.0.1:${await freePort()}` }, [
+      'agent.yaml',
+      'yaml:exporters::otlp_grpc/gateway::sending_queue: { queue_size: 1000, batch: { min_size: 100, max_size: 200 } }',
+    ]);
+    const hundred = Array.from({ length: 100 }, (): HandmadeSpan => ({}));
+    for (let i = 0; i < 10; i++) await sendSpans(agent.url, {}, hundred);
+    await expect(sendSpans(agent.url, {}, hundred)).rejects.toThrow(/^refused with 503: .*queue is full/);
+    expect(await agent.figure(QUEUED, { data_type: 'traces' })).toBe(1000);
+    expect(await agent.figure('otelcol_exporter_enqueue_failed_spans')).toBe(100);
+  });
+});
+
 describe.skipIf(!hasCollector)('two gateways', () => {
   test('each has the whole traces whose ids end in its half of the digits', async () => {
     const [storeA, storeB] = [await startStore(), await startStore()];
