@@ -7,7 +7,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { schemaErrors } from '../support/kubernetes-schema.ts';
-import { hasPromtool, RULES } from '../support/promtool.ts';
+import { RULES } from '../support/promtool.ts';
+import { findProgram } from '../support/real-program.ts';
+
+const PROMTOOL = findProgram('promtool');
 
 const FOLDER = fileURLToPath(new URL('../../deploy/kubernetes/', import.meta.url));
 const DASHBOARDS = fileURLToPath(new URL('../../dashboards/json/', import.meta.url));
@@ -116,12 +119,12 @@ describe('what is made from other files', () => {
     expect(only('rules.yaml', 'PrometheusRule').spec).toEqual(parse(readFileSync(RULES, 'utf8')));
   });
 
-  it.skipIf(!hasPromtool)('the rules in the PrometheusRule pass promtool', () => {
+  it.skipIf(PROMTOOL === undefined)('the rules in the PrometheusRule pass promtool', () => {
     const folder = mkdtempSync(join(tmpdir(), 'time-budget-rule-'));
     try {
       const file = join(folder, 'rules.yml');
       writeFileSync(file, stringify(only('rules.yaml', 'PrometheusRule').spec));
-      const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', file], {
+      const { status, stdout, stderr } = spawnSync(PROMTOOL ?? 'promtool', ['check', 'rules', file], {
         encoding: 'utf8',
       });
       expect(status, stdout + stderr).toBe(0);
