@@ -410,6 +410,24 @@ describe.skipIf(!hasCollector)('what is away and comes back', () => {
   }, 120_000);
 });
 
+describe.skipIf(!hasCollector)('a gateway that is told to end', () => {
+  test('decides at once, and what the store does not take then waits for the next start', async () => {
+    const store = await startStore();
+    const storePort = Number(new URL(store.url).port);
+    const gateway = await startGateway(store, { DECISION_WAIT: '600s' });
+    const [kept = ''] = await sendSpans(gateway.url, {}, [{ attributes: { [ATTR.outcome]: 'expired' } }, {}]);
+    store.stop();
+    await gateway.stop('SIGTERM');
+    await store.start(storePort);
+    await gateway.start();
+    await store.until(
+      () => store.spans.length > 0,
+      () => gateway.complaints().join('\n'),
+    );
+    expect(sizes(store)).toEqual({ [kept]: 1 });
+  });
+});
+
 describe.skipIf(!hasCollector)('a queue that is full', () => {
   test('refuses what it has no room for, tells the sender to come again, and counts it', async () => {
     const agent = await startAgent({ GATEWAY: `127.0.0.1:${await freePort()}` }, [
