@@ -277,7 +277,7 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
       [ATTR.outcome]: 'useful',
       [ATTR.remaining]: 12.5,
       [ATTR.caller]: 'shop',
-      'time_budget.phase.token_ms': 4,
+      'time_budget.ledger.secrets.request_ms': 4,
       'http.route': '/orders/:id',
       'url.path': '/orders/7',
       'http.response.status_code': 200,
@@ -330,7 +330,7 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
     expect(SECRETS.filter((secret) => bodies.includes(secret))).toEqual([]);
     const attributes = store.spans[0]?.attributes ?? {};
     // An integer of OTLP is a text in JSON.
-    const numbers = { 'time_budget.phase.token_ms': '4', 'http.response.status_code': '200' };
+    const numbers = { 'time_budget.ledger.secrets.request_ms': '4', 'http.response.status_code': '200' };
     expect(attributes).toMatchObject({ ...kept, ...numbers, 'gen_ai.usage.input_tokens': '17' });
     expect(attributes['url.full']).toBe('https://stock/items/7');
     expect(attributes['http.target']).toBe('/orders/7');
