@@ -38,18 +38,10 @@ describe.skipIf(!hasAll)('what docker-compose.yml starts', () => {
   );
 
   it('Prometheus scrapes the services and the collectors, and has their requests by outcome', async () => {
-    await stage.until(
-      'all are up',
-      async () => (await labels('up{job=~"gateway|orders|inventory|collector"} == 1', 'job')).length === 5,
-    );
-    expect(await labels('up == 1', 'job')).toEqual([
-      'collector',
-      'collector',
-      'gateway',
-      'inventory',
-      'orders',
-      'prometheus',
-    ]);
+    // Prometheus scrapes itself too; which of them it comes to first is not said.
+    const all = ['collector', 'collector', 'gateway', 'inventory', 'orders', 'prometheus'];
+    await stage.until('all are up', async () => (await labels('up == 1', 'job')).length >= all.length);
+    expect(await labels('up == 1', 'job')).toEqual(all);
     await stage.until('some requests ran out of time, and others did not', async () => {
       const outcomes = await labels(
         'sum by (outcome) (time_budget_outcomes_total{job="gateway"}) > 0',
