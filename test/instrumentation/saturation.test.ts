@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LongestWait, watchSaturation } from '../../instrumentation/process/saturation.ts';
+import { LongestWait, oldSpaceLimitOf, watchSaturation } from '../../instrumentation/process/saturation.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
 
 let t: TestHooks;
@@ -44,6 +44,14 @@ describe('M-18, A-16: read when it is collected, and not before', () => {
     expect(t.recorder.families.heapUsed.refresh).toBeUndefined();
     expect(t.recorder.families.loopDelay.refresh).toBeUndefined();
   });
+});
+
+test('A-16: the limit of the heap is that of its old part, where an option says it; the last one counts', () => {
+  const MIB = 2 ** 20;
+  expect(oldSpaceLimitOf('--max-old-space-size=128')).toBe(128 * MIB);
+  expect(oldSpaceLimitOf('--import x --max_old_space_size=128 --max-old-space-size=96 -r y')).toBe(96 * MIB);
+  expect(oldSpaceLimitOf('--max-old-space-size=128 --max-old-space-size=0')).toBe(undefined);
+  expect(oldSpaceLimitOf('--max-old-space-size-percentage=50 --max-semi-space-size=8')).toBe(undefined);
 });
 
 describe('LongestWait', () => {
