@@ -5,6 +5,8 @@ export interface Arguments {
   /** Scenarios to play after the healthy one; undefined: all. */
   readonly scenarios: readonly string[] | undefined;
   readonly keep: boolean;
+  /** Only with `keep`. */
+  readonly prometheus: boolean;
   readonly json: boolean;
   readonly list: boolean;
   readonly help: boolean;
@@ -17,12 +19,15 @@ each request's time went, by what otel-time-budget puts on their spans and into 
   npm run demo -- --scenario slow-dependency    the healthy baseline and this one; may be given again
   npm run demo -- --list                        the names of the scenarios
   npm run demo -- --keep                        leaves the services running until Ctrl-C
+  npm run demo -- --keep --prometheus           the same, with callers that keep them busy, and with a Prometheus and
+                                                a Collector where they are here (scripts/real-parts.sh)
   npm run --silent demo -- --json               one JSON document with all figures
   npm run demo -- --help                        this text`;
 
 const OPTIONS = {
   scenario: { type: 'string', multiple: true },
   keep: { type: 'boolean' },
+  prometheus: { type: 'boolean' },
   json: { type: 'boolean' },
   list: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -50,11 +55,16 @@ export function readArguments(
       return { wrong: `unknown scenario "${value}"${hint(value, names)}; --list shows all` };
     }
   }
+  const isTextAlone = values.help === true || values.list === true;
+  if (values.prometheus === true && values.keep !== true && !isTextAlone) {
+    return { wrong: '--prometheus needs --keep: without it everything ends with the last scenario' };
+  }
   // Without `strict` the parser's types allow what was ruled out just above.
   const scenarios = values.scenario as string[] | undefined;
   return {
     scenarios,
     keep: values.keep === true,
+    prometheus: values.prometheus === true,
     json: values.json === true,
     list: values.list === true,
     help: values.help === true,

@@ -25,6 +25,7 @@ const POLL_MS = 20;
 export class OtlpReceiver {
   readonly #server = http.createServer((request, response) => this.#receive(request, response));
   readonly #wanted = new Map<string, Span[]>();
+  #next: string | undefined;
 
   /** Starts on a free port; gives the value for OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. */
   async start(): Promise<string> {
@@ -45,6 +46,11 @@ export class OtlpReceiver {
   /** Keeps the spans of a trace from now on. Others are dropped, so that no run grows memory. */
   expect(traceId: string): void {
     this.#wanted.set(traceId, []);
+  }
+
+  /** Hands on what comes from now on to a receiver behind this one; what that one does not take is lost. */
+  forwardTo(tracesUrl: string): void {
+    this.#next = tracesUrl;
   }
 
   /** The trace once it is complete; throws with what is missing after `timeoutMs`. */
@@ -76,12 +82,20 @@ export class OtlpReceiver {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      for (const span of readSpans(Buffer.concat(chunks).toString()))
-        this.#wanted.get(span.traceId)?.push(span);
+      const text = Buffer.concat(chunks).toString();
+      if (this.#next !== undefined) void handOn(text, this.#next);
+      for (const span of readSpans(text)) this.#wanted.get(span.traceId)?.push(span);
       response.setHeader('content-type', 'application/json');
       response.end('{}');
     });
   }
+}
+
+async function handOn(body: string, url: string): Promise<void> {
+  const headers = { 'content-type': 'application/json' };
+  await fetch(url, { method: 'POST', headers, body })
+    .then((answer) => answer.arrayBuffer())
+    .catch(() => undefined);
 }
 
 /** What a trace still lacks: the server span of a service, or a span that another one names as its parent. */

@@ -5,7 +5,7 @@
  * the process that loads it, so a runner that set `process.exitCode = 1` ends with 0, and as root it creates a
  * system user. Linux and macOS.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -14,6 +14,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { freePort } from './free-port.ts';
+import { endKept, spawnKept } from './kept-program.ts';
 
 export interface PostgresOptions {
   /** Name of the database that is created. */
@@ -56,15 +57,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
   fsync: 'off',
   shared_buffers: '16MB',
 };
-/** Shuts the server down when standard input closes, which the death of this process does too. */
-const KEEPER = `
-exec 3<&0
-"$@" </dev/null &
-server=$!
-( cat <&3; kill -INT "$server" ) >/dev/null 2>&1 &
-wait "$server"
-rm -rf "$FOLDER"
-`;
 
 /** Starts a server; about 2 seconds. Throws, with the server's log, if it does not come up. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
@@ -92,7 +84,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       ...options.settings,
     });
     const connection = { host: HOST, port, user: USER, password: USER, database };
-    const stop = () => close(server);
+    const stop = () => endKept(server, folder);
     try {
       await query(
         { ...connection, database: 'postgres' },
@@ -128,13 +120,14 @@ async function launch(
   settings: Readonly<Record<string, string>>,
 ): Promise<ChildProcess> {
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const server = spawn('sh', ['-c', KEEPER, 'sh', binary, '-D', folder, '-p', String(port), ...flags], {
-    ...identity,
-    cwd: '/',
-    env: { ...process.env, FOLDER: folder, LC_MESSAGES: 'C' },
-    // A session of its own: Ctrl-C in a terminal reaches this process alone, which then stops it in order.
-    detached: true,
-    stdio: ['pipe', 'ignore', 'pipe'],
+  const server = spawnKept({
+    path: binary,
+    args: ['-D', folder, '-p', String(port), ...flags],
+    env: { ...process.env, LC_MESSAGES: 'C' },
+    folder,
+    // Fast: sessions are ended, not waited for.
+    signal: 'INT',
+    identity,
   });
   let log = '';
   await new Promise<void>((resolve, reject) => {
@@ -148,13 +141,6 @@ async function launch(
     server.once('close', () => reject(new Error(`PostgreSQL did not start:\n${log}`)));
   });
   return server;
-}
-
-async function close(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return;
-  const closed = new Promise((resolve) => server.once('close', resolve));
-  server.stdin?.end();
-  await closed;
 }
 
 async function query(connection: PostgresConnection, text: string): Promise<void> {

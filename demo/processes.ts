@@ -18,8 +18,11 @@ type Service = (typeof SERVICES)[number];
 /** A service that does not go within this time after being asked to is killed. */
 const STOP_MS = 2000;
 const MAX_LOG_LENGTH = 4000;
-/** Ends a service when its standard input closes, which the death of the player does too, whatever it died of. */
-const ORPHAN_GUARD = 'data:text/javascript,process.stdin.once("close",()=>process.exit()).resume()';
+/**
+ * Ends a service when its standard input closes, which the death of the player does too, whatever it died of. It does
+ * not keep one that is done.
+ */
+const ORPHAN_GUARD = 'data:text/javascript,process.stdin.once("close",()=>process.exit()).resume().unref()';
 
 const SCHEMA = new URL('./schema.sql', import.meta.url);
 
@@ -93,8 +96,32 @@ function startService(
   cleanup: Cleanup,
   onFailure: (error: Error) => void,
 ): Promise<void> {
-  const flags = ['--import', ORPHAN_GUARD, '--import', 'otel-time-budget/register'];
-  const child = spawn(process.execPath, [...flags, `demo/services/${service}.ts`], {
+  const args = ['--import', 'otel-time-budget/register', `demo/services/${service}.ts`];
+  return startNode(`the service ${service}`, `${service} is up`, args, env, cleanup, onFailure);
+}
+
+/** Steady callers (demo/traffic.ts). */
+export async function startTraffic(
+  { gatewayUrl, ordersUrl }: Stage,
+  cleanup: Cleanup,
+  onFailure: (error: Error) => void,
+): Promise<void> {
+  if (cleanup.hasBegun) throw new Error('stopped while starting');
+  const { PATH, TMPDIR } = process.env;
+  const env = { PATH, TMPDIR, GATEWAY_URL: gatewayUrl, ORDERS_URL: ordersUrl };
+  return startNode('the traffic', 'traffic is up', ['demo/traffic.ts'], env, cleanup, onFailure);
+}
+
+/** Resolves when the process has printed `sign`. */
+function startNode(
+  name: string,
+  sign: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  cleanup: Cleanup,
+  onFailure: (error: Error) => void,
+): Promise<void> {
+  const child = spawn(process.execPath, ['--import', ORPHAN_GUARD, ...args], {
     cwd: ROOT,
     env,
     // A group of its own: Ctrl-C in a terminal reaches the player alone, which then stops the services in order.
@@ -106,14 +133,14 @@ function startService(
   return new Promise((resolve, reject) => {
     const onText = (text: string) => {
       log = (log + text).slice(-MAX_LOG_LENGTH);
-      if (log.includes(`${service} is up`)) resolve();
+      if (log.includes(sign)) resolve();
     };
     child.stdout.setEncoding('utf8').on('data', onText);
     child.stderr.setEncoding('utf8').on('data', onText);
     child.once('error', reject);
     child.once('close', (code, signal) => {
       if (cleanup.hasBegun) return;
-      const error = new Error(`the service ${service} ended (${signal ?? code}):\n${log}`);
+      const error = new Error(`${name} ended (${signal ?? code}):\n${log}`);
       reject(error);
       onFailure(error);
     });

@@ -1,8 +1,9 @@
 /** The demo: plays the scenarios against three real services and shows where each request's time went. */
-import { HELP, readArguments } from './arguments.ts';
+import { type Arguments, HELP, readArguments } from './arguments.ts';
 import { Cleanup } from './cleanup.ts';
+import { findObservers, startObservers } from './observers.ts';
 import { cell, type Line, plainText, styledText } from './page.ts';
-import { type Played, play, sendBaseline } from './player.ts';
+import { type Played, play, type Stage, sendBaseline } from './player.ts';
 import { startStage } from './processes.ts';
 import { drawOverview, drawScenario } from './report.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
@@ -38,7 +39,7 @@ async function main(): Promise<number> {
   }
   if (wanted.help) console.log(HELP);
   else if (wanted.list) for (const { name, title } of SCENARIOS) console.log(`${name.padEnd(20)}${title}`);
-  else return run(chosen(wanted.scenarios), wanted.json, wanted.keep);
+  else return run(chosen(wanted.scenarios), wanted);
   return 0;
 }
 
@@ -48,10 +49,13 @@ function chosen(names: readonly string[] | undefined): readonly Scenario[] {
   return SCENARIOS.filter(({ name }) => name === 'healthy' || names.includes(name));
 }
 
-async function run(scenarios: readonly Scenario[], isJson: boolean, keep: boolean): Promise<number> {
+async function run(scenarios: readonly Scenario[], { json, keep, prometheus }: Arguments): Promise<number> {
   const say = (line: Line) => {
-    if (!isJson) console.log(styledText(line, process.stdout));
+    if (!json) console.log(styledText(line, process.stdout));
   };
+  // Before the scenarios, so that nobody waits for them to learn what is missing.
+  const observers = prometheus ? findObservers() : undefined;
+  for (const note of observers?.notes ?? []) console.error(note);
   try {
     say([
       cell(
@@ -74,8 +78,12 @@ async function run(scenarios: readonly Scenario[], isJson: boolean, keep: boolea
     }
     say([]);
     for (const line of drawOverview(all)) say(line);
-    if (isJson) console.log(JSON.stringify({ node: process.version, scenarios: all }, undefined, 2));
-    if (keep) await keepRunning(stage.gatewayUrl, stage.metricsUrls);
+    if (json) console.log(JSON.stringify({ node: process.version, scenarios: all }, undefined, 2));
+    if (keep) {
+      const observing =
+        observers === undefined ? [] : startObservers(observers, stage, cleanup, failed.reject);
+      await keepRunning(stage, await Promise.race([observing, failed.promise]));
+    }
     return 0;
   } catch (error) {
     if (cleanup.hasBegun) return new Promise(() => undefined);
@@ -93,12 +101,13 @@ async function serviceThatEnded(error: unknown): Promise<unknown> {
   return Promise.race([failed.promise.catch((known: unknown) => known), nothing]);
 }
 
-async function keepRunning(gatewayUrl: string, metricsUrls: Readonly<Record<string, string>>): Promise<void> {
+async function keepRunning(stage: Stage, observed: readonly string[]): Promise<void> {
   const lines = [
     '',
     'Still running; Ctrl-C ends it.',
-    `  curl -H 'x-request-timeout-ms: 400' '${gatewayUrl}/orders/42?inventory_ms=800'`,
-    ...Object.entries(metricsUrls).map(([service, url]) => `  ${service.padEnd(10)} ${url}`),
+    `  curl -H 'x-request-timeout-ms: 400' '${stage.gatewayUrl}/orders/42?inventory_ms=800'`,
+    ...Object.entries(stage.metricsUrls).map(([service, url]) => `  ${service.padEnd(10)} ${url}`),
+    ...observed,
   ];
   for (const line of lines) console.error(plainText([cell(line)]));
   await failed.promise;

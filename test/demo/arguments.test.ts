@@ -2,12 +2,22 @@ import { describe, expect, test } from 'vitest';
 import { readArguments } from '../../demo/arguments.ts';
 
 const NAMES = ['healthy', 'slow-dependency', 'slow-query'];
-const NOTHING = { scenarios: undefined, keep: false, json: false, list: false, help: false };
+const NOTHING = {
+  scenarios: undefined,
+  keep: false,
+  prometheus: false,
+  json: false,
+  list: false,
+  help: false,
+};
 
 describe('what is accepted', () => {
   test.each([
     [[], NOTHING],
     [['--keep', '--json'], { ...NOTHING, keep: true, json: true }],
+    [['--prometheus', '--keep'], { ...NOTHING, keep: true, prometheus: true }],
+    [['--prometheus', '--help'], { ...NOTHING, prometheus: true, help: true }],
+    [['--prometheus', '--list'], { ...NOTHING, prometheus: true, list: true }],
     [['--list'], { ...NOTHING, list: true }],
     [['-h'], { ...NOTHING, help: true }],
     [['--scenario', 'slow-query'], { ...NOTHING, scenarios: ['slow-query'] }],
@@ -34,6 +44,12 @@ describe('what is refused, in one line', () => {
     [['--scenario'], 'unknown scenario ""; --list shows all'],
     [['--scenario='], 'unknown scenario ""; --list shows all'],
     [['slow-query'], 'unexpected argument "slow-query", did you mean slow-query?'],
+    [['--prometheus'], '--prometheus needs --keep: without it everything ends with the last scenario'],
+    [
+      ['--prometheus', '--json'],
+      '--prometheus needs --keep: without it everything ends with the last scenario',
+    ],
+    [['--prometeus'], 'unknown option "--prometeus", did you mean --prometheus?'],
     [['--json=yes'], '--json takes no value'],
   ])('%j', (argv, wrong) => {
     expect(readArguments(argv, NAMES)).toEqual({ wrong });
