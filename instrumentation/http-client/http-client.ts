@@ -9,13 +9,13 @@
  */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
+import { endingOf, endingOfDiscard } from '../../src/call-ending.ts';
 import type { CallEnding } from '../../src/call-recorder.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Adapter, Hooks } from '../adapter.ts';
 import { isOwnTraffic } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
-import { endingOf, endingOfDiscard } from '../shared/call-ending.ts';
 import { activeSpanOf } from '../shared/call-span.ts';
 import { enterRequest, INSTANT_MS, isConnecting, isTls, watchConnect } from '../shared/connect-watch.ts';
 import { makeRoom } from '../shared/own-listeners.ts';

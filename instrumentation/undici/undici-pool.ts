@@ -3,9 +3,9 @@
  * client takes it, and then, in undici 6 and 7, in the context of the request whose end made room. So the queue is
  * looked at where a pool and a client take requests, by the symbols that these methods have for names.
  */
+import { endingOf } from '../../src/call-ending.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks, Undo } from '../adapter.ts';
-import { endingOf } from '../shared/call-ending.ts';
 
 /** What a pool or a client is given; both are the application's or a library's. */
 type Dispatch = (this: object, options: object, handler: object) => unknown;

@@ -10,6 +10,7 @@
  * when there is one or the connect fails: by every fetch, and by `request` and its like before undici 8. Until then
  * the call goes on here, as the connecting does; its phase at the deadline is right, its end late.
  */
+import { endingOf, endingOfDiscard } from '../../src/call-ending.ts';
 import type { CallEnding } from '../../src/call-recorder.ts';
 import type { OutgoingHeader } from '../../src/carriage.ts';
 import { HEADER_TIME_BUDGET } from '../../src/core/wire-time-budget.ts';
@@ -19,7 +20,6 @@ import { isOwnTraffic } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
 import { SendTimeValue } from '../shared/budget-header.ts';
-import { endingOf, endingOfDiscard } from '../shared/call-ending.ts';
 import { SpanFinder } from '../shared/call-span.ts';
 import { type Peer, Peers } from '../shared/peers.ts';
 import { wrappedModule } from '../shared/wrapped-module.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { limitOf, SendTimeValue, smallerLimit } from '../../instrumentation/shared/budget-header.ts';
-import { endingOf } from '../../instrumentation/shared/call-ending.ts';
+import { endingOf } from '../../src/call-ending.ts';
 import { BudgetError } from '../../src/records.ts';
 
 function coded(code: string, extra: object = {}): Error {

@@ -1,6 +1,6 @@
 /** How a call over HTTP ended, where it was not by reading the whole answer. */
-import type { CallEnding } from '../../src/call-recorder.ts';
-import type { CallRecord } from '../../src/records.ts';
+import type { CallEnding } from './call-recorder.ts';
+import type { CallRecord } from './records.ts';
 
 /** Timers of undici, Node, axios and got. ETIMEDOUT is also the system's word for a connect that nobody answered. */
 const TIMEOUT_CODES: ReadonlySet<string> = new Set([
