@@ -22,6 +22,7 @@ import { currentScope, runInScope } from './current.ts';
 import { RequestRecord, type Scope } from './records.ts';
 import { releaseSignal, signalOf } from './scope-signal.ts';
 import { EVENT } from './telemetry/names.ts';
+import { textOf } from './text-of.ts';
 import { whenSettled } from './when-settled.ts';
 
 export {
@@ -183,10 +184,13 @@ export function checkpoint(): boolean {
   return true;
 }
 
-/** Names the caller, for entries that know it from authentication. From a short list; the excess is `other`. */
+/**
+ * Names the caller, for entries that know it from authentication. From a short list; the excess is `other`. What is no
+ * text is ignored.
+ */
 export function setCaller(name: string): void {
   const request = currentScope()?.request;
-  if (request === undefined) return;
+  if (request === undefined || typeof name !== 'string') return;
   request.caller = activeRecorder()?.series.callers.fold(name) ?? name;
 }
 
@@ -223,7 +227,8 @@ export function setWorkload(workload: Workload): void {
  */
 export function setRepeated(owner: Exclude<AttemptOwner, 'none' | 'unknown'>, attempt = 2): void {
   const owners: readonly AttemptOwner[] = ATTEMPT_OWNERS;
-  if (!isListed('owner', owner, owners.slice(owners.indexOf('unknown') + 1)) || !(attempt >= 2)) return;
+  if (!isListed('owner', owner, owners.slice(owners.indexOf('unknown') + 1))) return;
+  if (typeof attempt !== 'number' || !(attempt >= 2)) return;
   const request = currentScope()?.request;
   if (request !== undefined) activeRecorder()?.workloads.repeat(request, owner, attempt);
 }
@@ -243,6 +248,6 @@ export function recordDuplicate(...abilities: readonly DuplicateAbility[]): void
 
 function isListed<T extends string>(what: string, value: T, list: readonly T[]): boolean {
   if (list.includes(value)) return true;
-  diag.warn(`otel-time-budget: ${what} must be one of ${list.join(', ')}, got ${String(value)}`);
+  diag.warn(`otel-time-budget: ${what} must be one of ${list.join(', ')}, got ${textOf(value)}`);
   return false;
 }

@@ -33,6 +33,8 @@ export class LoadRecorder {
   readonly #recorder: Recorder;
   readonly #inFlight: Readonly<Record<InFlightState, NumberCell>>;
   readonly #watched: Watched[] = [];
+  /** Names that have series, those after their undo as well. */
+  readonly #names: Readonly<Record<Watched['kind'], Set<string>>> = { queue: new Set(), mode: new Set() };
   #isRefreshing = false;
 
   constructor(recorder: Recorder) {
@@ -120,8 +122,9 @@ export class LoadRecorder {
    * taken, and for one too many.
    */
   add(watched: Watched): () => void {
-    refuseExcess(this.#watched, watched);
+    refuseExcess(this.#watched, watched, this.#names[watched.kind]);
     this.#watched.push(watched);
+    this.#names[watched.kind].add(watched.name);
     watched.connect(this.#recorder);
     return () => remove(this.#watched, watched);
   }
@@ -142,10 +145,15 @@ export class LoadRecorder {
   }
 }
 
-function refuseExcess(list: readonly Watched[], { kind, name }: Watched): void {
+/** `names`: those that cannot be taken back. */
+function refuseExcess(
+  list: readonly Watched[],
+  { kind, name }: Watched,
+  names: ReadonlySet<string> = new Set(list.filter((each) => each.kind === kind).map((each) => each.name)),
+): void {
   if (find(list, kind, name) !== undefined) throw new RangeError(`there is a ${kind} ${name} already`);
   const most = kind === 'mode' ? MAX_MODES : MAX_QUEUES;
-  if (list.filter((each) => each.kind === kind).length < most) return;
+  if (names.size < most || names.has(name)) return;
   throw new RangeError(`at most ${most} names of one kind, ${name} is one too many`);
 }
 

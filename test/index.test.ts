@@ -7,9 +7,13 @@ import {
   checkpoint,
   current,
   detach,
+  recordDuplicate,
   remainingMs,
   setCaller,
   setPriority,
+  setRepeated,
+  setWorkload,
+  shed,
   signal,
   withBudget,
 } from '../src/index.ts';
@@ -123,6 +127,36 @@ describe('in a request', () => {
     // A caller without types can pass anything.
     runInScope(record, () => setPriority('urgent' as 'low'));
     expect(record.priority).toBe('unset');
+  });
+
+  test.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 7],
+    ['a large number', 5n],
+    ['a symbol', Symbol('s')],
+    ['a parsed body', JSON.parse('{"toString":1}')],
+  ])('what plain JavaScript hands over as a word (%s) is ignored, and throws nothing', (_, word) => {
+    const record = request(100);
+    runInScope(record, () => {
+      setCaller(word as string);
+      setPriority(word as 'low');
+      setWorkload(word as 'live');
+      setRepeated(word as 'user');
+      recordDuplicate(word as 'recognised');
+      shed(word as 'memory');
+      if (word !== undefined && word !== 7) setRepeated('user', word as number);
+    });
+    const { caller, priority, workload, repeated, disposition } = record;
+    expect({ caller, priority, workload, repeated, disposition }).toEqual({
+      caller: 'unknown',
+      priority: 'unset',
+      workload: undefined,
+      repeated: false,
+      disposition: undefined,
+    });
+    enterScope(undefined);
+    expect(withBudget(10, () => 1, { operation: word as string })).toBe(1);
   });
 
   test('checkpoint: false while somebody waits, true after the cancel and after the deadline', () => {

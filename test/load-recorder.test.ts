@@ -6,7 +6,8 @@ import type { Ending } from '../src/core/outcome.ts';
 import { enterScope, runInScope } from '../src/current.ts';
 import { shed } from '../src/index.ts';
 import type { RequestRecord } from '../src/records.ts';
-import type { ConfigOptions } from '../src/telemetry/config-settings.ts';
+import type { ConfigOptions, DegradedModeDefinition } from '../src/telemetry/config-settings.ts';
+import { MAX_QUEUES } from '../src/telemetry/names.ts';
 import { createTestHooks, type TestHooks } from './support/hooks.ts';
 import { createVirtualClock, type VirtualClock } from './support/virtual-clock.ts';
 
@@ -238,6 +239,43 @@ describe('degraded modes', () => {
     expect(degradedMode('cached', {}).trigger).toBe('time_budget_queue_depth');
   });
 
+  test('one that was asked for before the package was started is the one of the file afterwards', () => {
+    deactivateRecorder(t.recorder);
+    const mode = degradedMode('early', {});
+    expect(mode.trigger).toBe('manual');
+    start({ degradedModes: { early: { trigger } } });
+    expect(mode.trigger).toBe('time_budget_queue_depth');
+    mode.enter();
+    expect(t.value('degradedActive', { mode: 'early' })).toBe(1);
+  });
+
+  test.each<[unknown, string]>([
+    [null, 'the definition must be an object, got null'],
+    [{ trigger: null }, 'trigger must be an object, got null'],
+    [{ trigger: { ...trigger, enterAt: '5' } }, 'trigger.enterAt must be a finite number, got 5'],
+    [{ trigger: { ...trigger, windowMs: 0 } }, 'trigger.windowMs must be a number in 10..3600000, got 0'],
+    [
+      { trigger: { ...trigger, labels: 'queue=jobs' } },
+      'trigger.labels must be a list of texts of the form label=value, got queue=jobs',
+    ],
+    [
+      { trigger: { ...trigger, labels: ['jobs'] } },
+      'trigger.labels must be a list of texts of the form label=value, got jobs',
+    ],
+    [{ leastMs: Number.NaN }, 'leastMs must be a number >= 0, got NaN'],
+    [{ nonDegradable: 'POST /pay' }, 'nonDegradable must be a list of operations, got POST /pay'],
+  ])('%o of plain JavaScript is refused by name', (definition, message) => {
+    expect(() => degradedMode('y', definition as DegradedModeDefinition)).toThrow(
+      new RangeError(`degradedMode: y: ${message}`),
+    );
+  });
+
+  test('facts of plain JavaScript throw nothing into the answer', () => {
+    const mode = degradedMode('z', {});
+    const record = enter();
+    expect(() => runInScope(record, () => mode.answer(null as unknown as undefined))).not.toThrow();
+  });
+
   test('what cannot work is refused', () => {
     expect(() => degradedMode('x')).toThrow(
       new RangeError('degradedMode: there is no mode x, and no definition'),
@@ -283,6 +321,12 @@ describe('queues of others', () => {
     expect(t.recorder.families.queueOldest.cells).toEqual([]);
   });
 
+  test('names are bounded for as long as their series stand, which is longer than the watching', () => {
+    for (let i = 1; i <= MAX_QUEUES; i++) watchQueue(`jobs${i}`, () => ({ depth: 1 }))();
+    expect(() => watchQueue('one-more', () => ({ depth: 1 }))).toThrow(/one-more is one too many/);
+    expect(() => watchQueue('jobs7', () => ({ depth: 1 }))).not.toThrow();
+  });
+
   test('one that was told of before the package was started is there afterwards', () => {
     deactivateRecorder(t.recorder);
     watchQueue('early', () => ({ depth: 4 }));
@@ -295,4 +339,5 @@ describe('queues of others', () => {
 test('a bulkhead that is none is refused', () => {
   const none = { executionSlots: Number.NaN, queueSlots: 0, onReject: vi.fn() };
   expect(() => watchBulkhead('stock', none)).toThrow(RangeError);
+  expect(() => watchBulkhead('stock', null as unknown as typeof none)).toThrow(/must have executionSlots/);
 });

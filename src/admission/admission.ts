@@ -15,7 +15,7 @@ export interface Admission {
   /** `http.createServer(gate.handler(handler))`. Where it gives a promise, that is when the work has ended. */
   readonly handler: <Request = IncomingMessage, Response extends RawResponse = ServerResponse>(
     handler: (request: Request, response: Response) => unknown,
-  ) => (request: Request, response: Response) => void;
+  ) => (request: Request, response: Response) => unknown;
 }
 
 /**
@@ -32,37 +32,50 @@ export function admission(options: AdmissionOptions): Admission {
   if (recorder === undefined) addEarly(gate);
   else recorder.load.add(gate);
   return {
-    express: (_request, response, next) =>
+    express: (_request, response, next) => {
       gate.enter(
         // Express takes what is given to `next` for an error or a word of its own.
         () => next(),
         (refusal) => answerRaw(response, refusal),
-      ),
-    fastify: (_request, reply, done) =>
+      );
+    },
+    fastify: (_request, reply, done) => {
       gate.enter(
         () => done(),
         (refusal) => answerFastify(reply, refusal),
-      ),
-    handler: (handler) => (request, response) =>
-      gate.enter(
-        () => run(handler, request, response),
+      );
+    },
+    handler: (handler) => (request, response) => {
+      let result: unknown;
+      let follow: ((result: unknown) => void) | undefined;
+      const isWaiting = gate.enter(
+        () => {
+          result = run(handler, request, response);
+          follow?.(result);
+        },
         (refusal) => answerRaw(response, refusal),
-      ),
+      );
+      // Who listens with `captureRejections` answers for what is rejected, after the wait as well.
+      if (!isWaiting) return result;
+      return new Promise((resolve) => {
+        follow = resolve;
+      });
+    },
   };
 }
 
-/** Runs the handler and tells when its promise has settled, which a plain server does not. */
+/** Runs the handler and tells when its promise has settled, which a plain server does not; gives what it gives. */
 function run<Request, Response>(
   handler: (request: Request, response: Response) => unknown,
   request: Request,
   response: Response,
-): void {
+): unknown {
   const record = currentScope()?.request;
   const result = handler(request, response);
-  if (record === undefined || !(result instanceof Promise)) return;
+  if (record === undefined || !(result instanceof Promise)) return result;
   record.handlerTracked = true;
-  // Its rejection goes on being nobody's, and ends the process as it would without us.
-  void result.finally(() => {
+  // Its rejection is whose it was, mostly nobody's, and then ends the process as it would without us.
+  return result.finally(() => {
     const recorder = activeRecorder();
     recorder?.handlerEnded(record, recorder.clock.now());
   });

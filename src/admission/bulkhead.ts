@@ -22,8 +22,7 @@ interface Bulkhead {
  */
 export function watchBulkhead<B extends Bulkhead>(dependency: string, bulkhead: B): B {
   checkName('watchBulkhead', dependency);
-  const { executionSlots, queueSlots } = bulkhead;
-  if (!(executionSlots >= 0) || !(queueSlots >= 0) || typeof bulkhead.onReject !== 'function') {
+  if (!isBulkhead(bulkhead)) {
     throw new RangeError(
       'watchBulkhead: it must have executionSlots, queueSlots and onReject, as cockatiel has',
     );
@@ -34,6 +33,15 @@ export function watchBulkhead<B extends Bulkhead>(dependency: string, bulkhead: 
   else recorder.load.add(watched);
   bulkhead.onReject(() => watched.rejected());
   return bulkhead;
+}
+
+function isBulkhead(value: Bulkhead | null | undefined): boolean {
+  return (
+    value != null &&
+    value.executionSlots >= 0 &&
+    value.queueSlots >= 0 &&
+    typeof value.onReject === 'function'
+  );
 }
 
 class WatchedBulkhead implements Watched {

@@ -2,11 +2,12 @@
 import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import { currentScope } from '../current.ts';
-import { isTriggerMetric, LiveDegradedMode } from '../live-degraded-mode.ts';
+import { LiveDegradedMode } from '../live-degraded-mode.ts';
 import { addEarly } from '../load-recorder.ts';
 import { degradedModeSettings } from '../telemetry/config-resolve-degraded.ts';
 import type { DegradedModeDefinition } from '../telemetry/config-settings.ts';
 import { ATTR } from '../telemetry/names.ts';
+import { checkDefinition } from './degraded-definition.ts';
 import { checkName } from './options.ts';
 
 /** What is known of a degraded answer. */
@@ -39,15 +40,19 @@ const complained = new Set<string>();
  */
 export function degradedMode(name: string, definition?: DegradedModeDefinition): DegradedMode {
   checkName('degradedMode', name);
-  const live = find(name) ?? create(name, definition);
+  const made = find(name) ?? create(name, definition);
+  // Asked each time: the package may start later, with a mode of the file in its place.
+  const live = () => find(name) ?? made;
   const now = () => activeRecorder()?.clock.now() ?? performance.now();
   return {
     name,
-    trigger: live.trigger,
-    isActive: () => !live.isForbidden(currentScope()?.request.operation) && live.isOn(now()),
-    answer: (facts = {}) => markAnswer(live, facts),
-    enter: () => void live.set(true, now()),
-    exit: () => void live.set(false, now()),
+    get trigger() {
+      return live().trigger;
+    },
+    isActive: () => !live().isForbidden(currentScope()?.request.operation) && live().isOn(now()),
+    answer: (facts) => markAnswer(live(), facts ?? {}),
+    enter: () => void live().set(true, now()),
+    exit: () => void live().set(false, now()),
   };
 }
 
@@ -59,12 +64,7 @@ function find(name: string): LiveDegradedMode | undefined {
 function create(name: string, definition: DegradedModeDefinition | undefined): LiveDegradedMode {
   if (definition === undefined)
     throw new RangeError(`degradedMode: there is no mode ${name}, and no definition`);
-  const { trigger } = definition;
-  if (trigger !== undefined && !isTriggerMetric(trigger.metric)) {
-    throw new RangeError(
-      `degradedMode: trigger.metric must be a metric of docs/signals.md, as Prometheus has it, got ${String(trigger.metric)}`,
-    );
-  }
+  checkDefinition(name, definition);
   const live = new LiveDegradedMode(degradedModeSettings(definition, name));
   const recorder = activeRecorder();
   if (recorder === undefined) {

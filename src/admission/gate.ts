@@ -18,6 +18,7 @@ import { describeEntry, describeRefusal } from './gate-span.ts';
 import type { CheckedOptions } from './options.ts';
 import { Permit } from './permit.ts';
 import { QueueModel } from './queue-model.ts';
+import { readOverQuota } from './quota.ts';
 import { type Answered, dispositionOf, type Refusal, refusalOf, retryAfterS } from './refusal.ts';
 
 /** A timer armed inside a request would keep that request's state alive. */
@@ -34,6 +35,8 @@ export class Gate implements Watched {
   readonly #onSettled = (permit: Permit, now: number): void => this.#settle(permit, now);
   #held = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** When it fires. */
+  #timerAt = Infinity;
 
   constructor(options: CheckedOptions) {
     this.name = options.name;
@@ -64,10 +67,10 @@ export class Gate implements Watched {
   }
 
   /**
-   * Calls one of the two, in the context of the request that asks: `go` at once or after the wait, or `refuse`.
-   * Without a request that the package sees, and where it is not started, everything is let in.
+   * Calls one of the two, in the context of the request that asks: `go` at once or after the wait, or `refuse`. True
+   * where it waits. Without a request that the package sees, and where it is not started, everything is let in.
    */
-  enter(go: () => void, refuse: (refusal: Refusal) => void): void {
+  enter(go: () => void, refuse: (refusal: Refusal) => void): boolean {
     let answer: 'go' | 'wait' | Refusal = 'go';
     try {
       answer = this.#ask(go, refuse);
@@ -77,6 +80,7 @@ export class Gate implements Watched {
     // Not in the try: what it throws is the service's.
     if (answer === 'go') go();
     else if (answer !== 'wait') refuse(answer);
+    return answer === 'wait';
   }
 
   #ask(go: () => void, refuse: (refusal: Refusal) => void): 'go' | 'wait' | Refusal {
@@ -89,7 +93,9 @@ export class Gate implements Watched {
     if (request.operation !== undefined) recorder.admit(request, now, true);
     const isEnforced = recorder.config.entry.mode === 'enforce';
     const permit = new Permit(request, now, this.#dueAt(recorder, request, now), this.#onSettled);
-    const overQuotaMs = this.#options.overQuotaMs?.();
+    const overQuotaMs = readOverQuota(this.#options.overQuotaMs, () =>
+      recorder.families.internalErrors.cell().add(1),
+    );
     const why = this.#whyNot(recorder, permit, overQuotaMs, isEnforced, now);
     if (why !== undefined) this.#count(recorder, permit, why, isEnforced, now);
     if (!isEnforced || permit.state === 'held') {
@@ -105,7 +111,7 @@ export class Gate implements Watched {
     request.disposition = { kind: 'waiting' };
     this.#cells?.entered.add(1);
     if (request.repeated) this.#cells?.repeats.add(1);
-    this.#arm(now);
+    if (permit.dueAt < this.#timerAt) this.#arm(now);
     return 'wait';
   }
 
@@ -234,8 +240,8 @@ export class Gate implements Watched {
   /** One timer for the queue. It may fire early, so the clock decides. */
   #arm(now: number): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
     const dueAt = this.#queue.nextDueAt();
+    this.#timerAt = dueAt;
     if (dueAt === Infinity) return;
     atRoot(() => {
       this.#timer = setTimeout(() => this.#sweep(), Math.max(1, timerMs(dueAt - now)));
@@ -247,6 +253,7 @@ export class Gate implements Watched {
     const recorder = this.#recorder;
     if (recorder === undefined) return;
     const now = recorder.clock.now();
+    this.#timerAt = Infinity;
     for (const permit of this.#queue.takeDue(now)) {
       const why = this.#whyDue(recorder, permit, now) ?? 'queue_age';
       this.#drop(recorder, permit, why === 'queue_age' ? 'too_old' : 'expired', why, now);

@@ -1,5 +1,6 @@
 /** What a gate is made from, checked once. */
 import { MAX_QUEUES } from '../telemetry/names.ts';
+import { textOf } from '../text-of.ts';
 
 export interface AdmissionOptions {
   /** Stands in the labels `queue` and `dependency`; at most 20 gates, queues and bulkheads have one. `requests` when left out. */
@@ -53,23 +54,26 @@ const NAME = /^(?!(?:other|unknown|none)$)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
 /** Throws RangeError for what is out of its bounds. */
 export function checkOptions(options: AdmissionOptions): CheckedOptions {
+  if (typeof options !== 'object' || options === null)
+    throw new RangeError(`admission: options must be an object, got ${textOf(options)}`);
   const { name = 'requests', limit, queue, minimumMs, overQuotaMs, retryAfterS, releaseAt = 'end' } = options;
   checkName('admission', name);
   whole('limit', limit, 1, MOST);
   if (queue !== undefined) {
-    whole('queue.size', queue.size, 1, MOST);
-    number('queue.maxAgeMs', queue.maxAgeMs, 1, LONGEST_MS);
+    // null is a value that plain JavaScript can give.
+    whole('queue.size', queue?.size, 1, MOST);
+    number('queue.maxAgeMs', queue?.maxAgeMs, 1, LONGEST_MS);
   }
   if (minimumMs !== undefined) number('minimumMs', minimumMs, 0, LONGEST_MS);
   if (retryAfterS !== undefined) {
-    whole('retryAfterS[0]', retryAfterS[0], 1, LONGEST_MS / 1_000);
+    whole('retryAfterS[0]', retryAfterS?.[0], 1, LONGEST_MS / 1_000);
     whole('retryAfterS[1]', retryAfterS[1], retryAfterS[0], LONGEST_MS / 1_000);
   }
   if (overQuotaMs !== undefined && typeof overQuotaMs !== 'function') {
-    throw new RangeError(`admission: overQuotaMs must be a function, got ${String(overQuotaMs)}`);
+    throw new RangeError(`admission: overQuotaMs must be a function, got ${textOf(overQuotaMs)}`);
   }
   if (releaseAt !== 'end' && releaseAt !== 'answer') {
-    throw new RangeError(`admission: releaseAt must be end or answer, got ${String(releaseAt)}`);
+    throw new RangeError(`admission: releaseAt must be end or answer, got ${textOf(releaseAt)}`);
   }
   const { size = 0, maxAgeMs = 0 } = queue ?? {};
   return { name, limit, size, maxAgeMs, minimumMs, overQuotaMs, retryAfterS, releaseAt };
@@ -79,16 +83,20 @@ export function checkOptions(options: AdmissionOptions): CheckedOptions {
 export function checkName(what: string, name: string): void {
   if (typeof name === 'string' && NAME.test(name)) return;
   throw new RangeError(
-    `${what}: a name must be up to 64 letters, digits and _ . -, not other, unknown or none, at most ${MAX_QUEUES} of them, got ${String(name)}`,
+    `${what}: a name must be up to 64 letters, digits and _ . -, not other, unknown or none, at most ${MAX_QUEUES} of them, got ${textOf(name)}`,
   );
 }
 
-function whole(key: string, value: number, least: number, most: number): void {
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw new RangeError(`admission: ${key} must be a whole number in ${least}..${most}, got ${String(value)}`);
+function whole(key: string, value: unknown, least: number, most: number): void {
+  if (isWithin(value, least, most) && Number.isInteger(value)) return;
+  throw new RangeError(`admission: ${key} must be a whole number in ${least}..${most}, got ${textOf(value)}`);
 }
 
-function number(key: string, value: number, least: number, most: number): void {
-  if (value >= least && value <= most) return;
-  throw new RangeError(`admission: ${key} must be a number in ${least}..${most}, got ${String(value)}`);
+function number(key: string, value: unknown, least: number, most: number): void {
+  if (isWithin(value, least, most)) return;
+  throw new RangeError(`admission: ${key} must be a number in ${least}..${most}, got ${textOf(value)}`);
+}
+
+function isWithin(value: unknown, least: number, most: number): boolean {
+  return typeof value === 'number' && value >= least && value <= most;
 }

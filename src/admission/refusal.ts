@@ -29,8 +29,9 @@ export function retryAfterS(
   range: readonly [least: number, most: number] | undefined,
 ): number | undefined {
   if (why === 'quota') {
-    if (overQuotaMs === undefined || !(overQuotaMs > 0) || overQuotaMs === Infinity) return undefined;
-    return Math.ceil(overQuotaMs / 1_000);
+    const seconds = Math.ceil((overQuotaMs ?? 0) / 1_000);
+    // The header has digits, and no exponent.
+    return seconds > 0 && Number.isSafeInteger(seconds) ? seconds : undefined;
   }
   if (range === undefined || ANSWERS[why].status !== 503) return undefined;
   const [least, most] = range;

@@ -27,7 +27,7 @@ export interface QueueState {
 /**
  * Shows the depth, the age of the oldest and the useful life of a queue such as p-queue's, and what its totals tell:
  * what became of its items, and when the backlog is gone. `read` is asked at each collection and must be quick; where
- * it throws, the numbers stay as they are and the fault is counted. Returns its undo. Throws RangeError for a name
+ * it throws or tells no numbers, those that are there stay and the fault is counted. Returns its undo. Throws RangeError for a name
  * that cannot be a label, that is taken, or is one too many.
  */
 export function watchQueue(name: string, read: () => QueueState): () => void {
@@ -61,7 +61,7 @@ class WatchedQueue implements Watched {
 
   refresh(now: number): void {
     if (this.#recorder === undefined || this.#depth === undefined) return;
-    const state = this.#read();
+    const state = stateOf(this.#read());
     const { depth, oldestAt, usefulLifeMs } = state;
     const { queueOldest, queueUsefulLife } = this.#recorder.families;
     this.#depth.value = depth;
@@ -101,7 +101,24 @@ class WatchedQueue implements Watched {
   }
 }
 
+/**
+ * One number that is none spoils the whole page of metrics for Prometheus. A `read` of plain JavaScript may be async,
+ * and its rejection would be nobody's.
+ */
+function stateOf(state: QueueState): QueueState {
+  if (state instanceof Promise) state.catch(() => {});
+  const { depth, oldestAt, usefulLifeMs, entered, repeats, left = {}, work } = state;
+  const needed = work === undefined ? [depth] : [depth, work.waiting, work.entered, work.done];
+  const others = [oldestAt, usefulLifeMs, entered, repeats, ...Object.values(left)];
+  if ([...needed, ...others.filter((value) => value !== undefined)].every(isNumber)) return state;
+  throw new TypeError('what read tells must be numbers');
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number';
+}
+
 /** A running total of somebody else's: what is no number, or less than before, does not count. */
 function raise(cell: NumberCell, total: number): void {
-  if (total > cell.value) cell.value = total;
+  if (total > cell.value && total < Infinity) cell.value = total;
 }

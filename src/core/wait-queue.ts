@@ -60,8 +60,13 @@ export class WaitQueue<T extends Waiting> {
 
   /** Takes out what is due, `now` included. */
   takeDue(now: number): T[] {
-    const due = this.#items.filter(({ dueAt }) => now >= dueAt);
-    for (const item of due) this.remove(item);
+    const due: T[] = [];
+    let kept = 0;
+    for (const item of this.#items) {
+      if (now >= item.dueAt) due.push(item);
+      else this.#items[kept++] = item;
+    }
+    this.#items.length = kept;
     return due;
   }
 

@@ -15,6 +15,7 @@ import { REPLAY_STOPS, type ReplayStop } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
 import type { Recorder } from '../recorder.ts';
 import { ATTR, EVENT, MAX_QUEUES } from '../telemetry/names.ts';
+import { textOf } from '../text-of.ts';
 
 export interface ReplayOptions extends ReplayLimits {
   /** Says what is seen now; asked before each release and at each collection, so it must be quick. */
@@ -46,21 +47,28 @@ const replays = new Map<string, PacedReplay>();
 /**
  * The replay of the queue of this name. Releases are at least 1 / rate apart, where the rate is the smaller of
  * `maxPerSecond` and what is spare: capacity less live demand, where `read` tells the capacity. Live demand, if it is
- * not told, is what this process admits of workloads `live` and `retry`. Where `read` throws, nothing is released, and
- * the fault is counted. Run the items with `withBudget(ms, work, { workload: 'replay' })`.
+ * not told, is what this process admits of workloads `live` and `retry`. Where `read` throws or is async, nothing is
+ * released, and the fault is counted. Run the items with `withBudget(ms, work, { workload: 'replay' })`.
  * Throws RangeError for a name that cannot be a label, that is taken, or is one too many, and for limits that are no
  * numbers > 0.
  */
 export function replay(name: string, options: ReplayOptions): Replay {
   checkName('replay', name);
+  if (typeof options !== 'object' || options === null)
+    throw new RangeError(`replay: options must be an object, got ${textOf(options)}`);
   for (const key of ['maxPerSecond', 'latencyLimitMs', 'liveUsefulLifeMs'] as const) {
     if (options[key] === undefined && key !== 'maxPerSecond') continue;
     check(key, options[key], (value) => value > 0 && value < Infinity, 'a number > 0');
   }
   if (options.duplicateLimit !== undefined)
     check('duplicateLimit', options.duplicateLimit, (value) => value >= 0 && value <= 1, 'in 0..1');
+  if (options.read !== undefined && typeof options.read !== 'function')
+    throw new RangeError(`replay: read must be a function, got ${textOf(options.read)}`);
   if (replays.has(name)) throw new RangeError(`replay: there is a replay ${name} already`);
-  if (replays.size >= MAX_QUEUES)
+  // The series of one that was closed are still there.
+  const cells = activeRecorder()?.families.replayReleased.cells ?? [];
+  const isNew = !cells.some(({ attributes }) => attributes.queue === name);
+  if (replays.size >= MAX_QUEUES || (isNew && cells.length >= MAX_QUEUES))
     throw new RangeError(`replay: at most ${MAX_QUEUES}, ${name} is one too many`);
   const paced = new PacedReplay(name, options);
   replays.set(name, paced);
@@ -95,7 +103,8 @@ class PacedReplay implements Replay {
     const rate = replayRate(facts, this.#options);
     if (!(rate > 0)) return { isAllowed: false, waitMs: LOOK_AGAIN_MS, stops: this.#stops };
     const waitMs = this.#releasedAt + 1_000 / rate - now;
-    if (waitMs > 0) return { isAllowed: false, waitMs, stops: [] };
+    // What is spare may be more by then, so that a rate near 0 is no reason to look away for hours.
+    if (waitMs > 0) return { isAllowed: false, waitMs: Math.min(waitMs, LOOK_AGAIN_MS), stops: [] };
     this.#releasedAt = now;
     this.#recorder?.families.replayReleased.cell(this.#name).add(1);
     return { isAllowed: true, waitMs: 0, stops: [] };
@@ -119,7 +128,7 @@ class PacedReplay implements Replay {
     const recorder = this.#recorder;
     let read: ReplayFacts;
     try {
-      read = this.#options.read?.() ?? {};
+      read = factsOf(this.#options.read?.() ?? {});
     } catch {
       recorder?.families.internalErrors.cell().add(1);
       return undefined;
@@ -173,7 +182,14 @@ class PacedReplay implements Replay {
   }
 }
 
+/** A `read` of plain JavaScript may be async: what it will say then is not known now, and nothing is released on it. */
+function factsOf(facts: ReplayFacts): ReplayFacts {
+  if (!(facts instanceof Promise)) return facts;
+  facts.catch(() => {});
+  throw new TypeError('read: it must not be async');
+}
+
 function check(key: string, value: unknown, holds: (value: number) => boolean, allowed: string): void {
   if (typeof value === 'number' && holds(value)) return;
-  throw new RangeError(`replay: ${key} must be ${allowed}, got ${String(value)}`);
+  throw new RangeError(`replay: ${key} must be ${allowed}, got ${textOf(value)}`);
 }

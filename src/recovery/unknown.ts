@@ -9,6 +9,7 @@ import { RECONCILED_RESULTS, type ReconciledResult } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
 import type { Recorder } from '../recorder.ts';
 import { ATTR, EVENT } from '../telemetry/names.ts';
+import { textOf } from '../text-of.ts';
 
 const byRecorder = new WeakMap<Recorder, OpenUnknowns<SpanContext | undefined>>();
 
@@ -21,9 +22,11 @@ const byRecorder = new WeakMap<Recorder, OpenUnknowns<SpanContext | undefined>>(
 export function recordUnknown(key: string, operation?: string): boolean {
   const recorder = activeRecorder();
   if (recorder === undefined) return false;
+  const text = keyOf(key);
   const request = currentScope()?.request;
   const name = recorder.series.operations.fold(request?.operation ?? operation ?? 'unmatched');
-  if (request !== undefined && request.endedAt === undefined) request.disposition = { kind: 'unknown', key };
+  if (request !== undefined && request.endedAt === undefined)
+    request.disposition = { kind: 'unknown', key: text };
   request?.span?.addEvent(EVENT.unknown);
   const { families } = recorder;
   const unknown = {
@@ -31,7 +34,7 @@ export function recordUnknown(key: string, operation?: string): boolean {
     sinceAt: recorder.clock.now(),
     origin: request?.span?.spanContext(),
   };
-  const kept = unknownsOf(recorder).add(String(key), unknown);
+  const kept = unknownsOf(recorder).add(text, unknown);
   if (kept === 'known') return true;
   for (const result of RECONCILED_RESULTS) families.unknownReconciled.cell(name, result);
   families.unknownRecorded.cell(name).add(1);
@@ -47,12 +50,13 @@ export function recordUnknown(key: string, operation?: string): boolean {
 export function reconcile(key: string, result: ReconciledResult): boolean {
   if (!RECONCILED_RESULTS.includes(result)) {
     diag.warn(
-      `otel-time-budget: result must be one of ${RECONCILED_RESULTS.join(', ')}, got ${String(result)}`,
+      `otel-time-budget: result must be one of ${RECONCILED_RESULTS.join(', ')}, got ${textOf(result)}`,
     );
     return false;
   }
+  const text = keyOf(key);
   const recorder = activeRecorder();
-  const unknown = recorder === undefined ? undefined : unknownsOf(recorder).take(key);
+  const unknown = recorder === undefined ? undefined : unknownsOf(recorder).take(text);
   if (recorder === undefined || unknown === undefined) return false;
   recorder.families.unknownReconciled.cell(unknown.operation, result).add(1);
   const request = currentScope()?.request;
@@ -60,7 +64,7 @@ export function reconcile(key: string, result: ReconciledResult): boolean {
   // Found out before it has answered: its outcome is no longer unknown.
   if (
     request.disposition?.kind === 'unknown' &&
-    request.disposition.key === key &&
+    request.disposition.key === text &&
     request.endedAt === undefined
   )
     request.disposition = undefined;
@@ -73,6 +77,11 @@ export function reconcile(key: string, result: ReconciledResult): boolean {
     [ATTR.unknownAge]: Math.round(recorder.clock.now() - unknown.sinceAt),
   });
   return true;
+}
+
+/** Numbers are keys in plain JavaScript; what is neither is an empty one, which cannot be kept track of. */
+function keyOf(key: unknown): string {
+  return typeof key === 'string' ? key : typeof key === 'number' ? String(key) : '';
 }
 
 function unknownsOf(recorder: Recorder): OpenUnknowns<SpanContext | undefined> {

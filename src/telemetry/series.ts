@@ -54,6 +54,8 @@ export class LabelSet {
     if (
       this.#closed ||
       this.#known.size >= this.#cap ||
+      // What plain JavaScript hands over: an absent header, a parsed body.
+      typeof value !== 'string' ||
       value.length > MAX_LABEL_LENGTH ||
       !LABEL_TEXT.test(value)
     ) {

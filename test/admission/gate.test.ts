@@ -393,6 +393,25 @@ describe('answers', () => {
     expect(t.value('internalErrors')).toBe(1);
   });
 
+  test.each([
+    ['null', () => null],
+    ['NaN', () => Number.NaN],
+    ['a text', () => '5'],
+    ['an async one', () => Promise.resolve()],
+    ['an async one that fails', () => Promise.reject(new Error('no store'))],
+  ])('a quota that tells no number (%s) refuses nobody, and the limit holds', async (_, overQuota) => {
+    // Plain JavaScript can give anything.
+    const gate = admission({ limit: 1, overQuotaMs: overQuota as () => number });
+    expect((await visit(gate)).started).toBe(true);
+    expect((await visit(gate)).answer).toMatchObject({ status: 503 });
+    expect(t.value('internalErrors')).toBe(2);
+  });
+
+  test('a time that the header has no digits for is left out', async () => {
+    const gate = admission({ limit: 1, overQuotaMs: () => 1e300 });
+    expect((await visit(gate)).answer).toEqual({ status: 429, reason: 'quota', after: undefined });
+  });
+
   test('what the handler throws is the service’s', () => {
     const gate = admission({ limit: 1 });
     const { record, response } = new Visit({}, '127.0.0.1');
@@ -431,6 +450,23 @@ describe('the context and the end of the work', () => {
     resolve();
     await vi.advanceTimersByTimeAsync(0);
     expect(t.value('concurrencyUsed')).toBe(0);
+  });
+
+  test('who listens is given what the handler gives, at once and after the wait', async () => {
+    const gate = admission({ limit: 1, queue: { size: 1, maxAgeMs: 1_000 } });
+    const first = await visit(gate);
+    const handler = gate.handler(async () => {
+      throw new Error('of the handler');
+    });
+    const waits = new Visit({}, '127.0.0.1');
+    const later = runInScope(waits.record, () => handler(undefined as never, waits.response as never));
+    first.finish();
+    await expect(later).rejects.toThrow('of the handler');
+    waits.finish(500);
+    const atOnce = new Visit({}, '127.0.0.1');
+    await expect(
+      runInScope(atOnce.record, () => handler(undefined as never, atOnce.response as never)),
+    ).rejects.toThrow('of the handler');
   });
 
   test('with the operation still to be found it is admitted once that is known, and once', async () => {
@@ -599,6 +635,16 @@ describe('options', () => {
     [{ retryAfterS: [3, 2] }, 'retryAfterS[1] must be a whole number in 3..3600, got 2'],
   ])('%o is refused', (options, message) => {
     expect(() => admission({ limit: 1, ...options })).toThrow(new RangeError(`admission: ${message}`));
+  });
+
+  test.each<[unknown, string]>([
+    [undefined, 'options must be an object, got undefined'],
+    [null, 'options must be an object, got null'],
+    [{ limit: Object.create(null) }, 'limit must be a whole number in 1..100000, got a object'],
+    [{ limit: 1, queue: null }, 'queue.size must be a whole number in 1..100000, got undefined'],
+    [{ limit: 1, retryAfterS: null }, 'retryAfterS[0] must be a whole number in 1..3600, got undefined'],
+  ])('%o of plain JavaScript is refused by name', (options, message) => {
+    expect(() => admission(options as AdmissionOptions)).toThrow(new RangeError(`admission: ${message}`));
   });
 
   test('the last values that are accepted', () => {

@@ -121,6 +121,23 @@ describe('L-15, L-16, T-34: nothing leaves without a word', () => {
     expect(t.value('violations', { kind: 'no_disposition' })).toBe(6);
   });
 
+  test.each([
+    ['an async one', () => Promise.resolve({ depth: 1 })],
+    ['an async one that fails', () => Promise.reject(new Error('no broker'))],
+    ['nothing', () => undefined],
+    ['a text', () => ({ depth: '12' })],
+    ['an oldest that is none', () => ({ depth: 1, oldestAt: null })],
+    ['totals that are none', () => ({ depth: 1, entered: '5', left: { started: 1 } })],
+    ['work that is none', () => ({ depth: 1, work: {} })],
+  ])('a read that tells no numbers (%s) is a fault, and spoils no page', (_, tell) => {
+    collect(0, { depth: 3 });
+    // Plain JavaScript can give anything.
+    collect(1_000, tell() as unknown as QueueState);
+    expect(t.value('internalErrors')).toBe(1);
+    expect(t.value('queueDepth')).toBe(3);
+    expect(createTextWriter(t.recorder.families)()).not.toMatch(/ (undefined|NaN|\[object)/);
+  });
+
   test('totals that make no sense change nothing', () => {
     collect(0, { depth: 0, entered: 9, left: { started: 9 } });
     collect(1_000, { depth: 0, entered: Number.NaN, left: { started: -1 } });

@@ -5,6 +5,7 @@ import { REPLAY_STOPS } from '../../src/core/terms.ts';
 import { enterScope, runInScope } from '../../src/current.ts';
 import { withBudget } from '../../src/index.ts';
 import { type Replay, type ReplayFacts, type ReplayOptions, replay } from '../../src/recovery/index.ts';
+import { MAX_QUEUES } from '../../src/telemetry/names.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
@@ -42,7 +43,43 @@ function release(one: Replay, untilMs: number): number {
 const gauge = (stop: string) => t.value('replayStop', { queue: 'jobs', stop });
 const collect = () => t.recorder.families.replayLimit.refresh?.();
 
+describe('what plain JavaScript can give', () => {
+  test.each([
+    [undefined, 'options must be an object, got undefined'],
+    [{ maxPerSecond: 1, read: 5 }, 'read must be a function, got 5'],
+  ])('%o is refused by name', (options, message) => {
+    expect(() => replay('jobs', options as unknown as ReplayOptions)).toThrow(
+      new RangeError(`replay: ${message}`),
+    );
+  });
+
+  test.each([
+    ['one that is stopped', () => Promise.resolve({ isThrottled: true })],
+    ['one that fails', () => Promise.reject(new Error('no store'))],
+  ])('nothing is released on an async read: %s', (_, read) => {
+    const one = start({ read: read as unknown as () => ReplayFacts });
+    expect(one.tryRelease()).toEqual({ isAllowed: false, waitMs: 1_000, stops: [] });
+    expect(t.value('internalErrors')).toBe(1);
+  });
+});
+
 describe('T-23, L-32: a replay is held under its rate', () => {
+  test('next to nothing is spare: it asks again soon, since there may be more by then', () => {
+    facts = { capacityPerSecond: 100.0001, livePerSecond: 100 };
+    const one = start();
+    expect(one.tryRelease().isAllowed).toBe(true);
+    expect(one.tryRelease().waitMs).toBe(1_000);
+    facts = { capacityPerSecond: 200, livePerSecond: 100 };
+    clock.at = 1_000;
+    expect(one.tryRelease().isAllowed).toBe(true);
+  });
+
+  test('names are bounded for as long as their series stand', () => {
+    for (let i = 1; i <= MAX_QUEUES; i++) start({}, `jobs${i}`).close();
+    expect(() => start({}, 'one-more')).toThrow(/at most 20, one-more is one too many/);
+    expect(() => start({}, 'jobs7')).not.toThrow();
+  });
+
   test('asked all the time, it releases ten a second and not one more', () => {
     const one = start();
     expect(release(one, 5_000)).toBe(50);

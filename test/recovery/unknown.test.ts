@@ -135,6 +135,15 @@ describe('A-12: how many are unknown, and how old they are', () => {
     expect(open()[0]).toBe(MAX_OPEN);
   });
 
+  test('plain JavaScript: a number is a key, an object and no operation are none, and nothing throws', () => {
+    const parsed = JSON.parse('{"toString":1}');
+    expect(recordUnknown(7 as unknown as string)).toBe(true);
+    expect(reconcile(7 as unknown as string, 'done')).toBe(true);
+    expect(recordUnknown(parsed, parsed)).toBe(false);
+    expect(reconcile(parsed, parsed)).toBe(false);
+    expect(t.value('unknownRecorded', { operation: 'other' })).toBe(1);
+  });
+
   test('no key in a label: operations only, capped', () => {
     for (let i = 0; i < 200; i++) recordUnknown(`key-${i}`, `operation-${i}`);
     open();
