@@ -24,7 +24,7 @@ interface Cells {
 export class LiveRetryBudget implements RetryBudget {
   readonly name: string;
   readonly dependencies: readonly string[];
-  readonly #budget: RetryBudget;
+  #budget: RetryBudget;
   readonly #readBalance: (() => number) | undefined;
   #cells: Cells | undefined;
 
@@ -41,6 +41,11 @@ export class LiveRetryBudget implements RetryBudget {
     this.dependencies = dependencies;
     this.#budget = createRetryBudget(options);
     this.#readBalance = readBalance;
+  }
+
+  /** Whoever holds this one has the other, which counts, from now on. */
+  standInFor(other: RetryBudget): void {
+    this.#budget = other;
   }
 
   /** Makes every series of this budget at 0. `label` is its name, folded. */

@@ -40,7 +40,10 @@ export class RetryRecorder {
     for (const { name, dependencies, options } of Object.values(recorder.config.retryBudgets)) {
       this.add(new LiveRetryBudget(name, dependencies, options));
     }
-    for (const budget of early.splice(0)) this.add(budget);
+    for (const budget of early.splice(0)) {
+      const known = this.add(budget);
+      if (known !== budget) budget.standInFor(known);
+    }
   }
 
   get(name: string): LiveRetryBudget | undefined {

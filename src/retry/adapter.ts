@@ -15,6 +15,11 @@ export function complainOnce(library: string, what: string, result = 'its repeat
   diag.warn(`otel-time-budget: this version of ${library} is not known here (${what}): ${result}`);
 }
 
+/** What plain JavaScript hands over as a breaker or a client may be none. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
 /** What `record` gives; undefined where the package is not started, or where it fails, which must not reach a library. */
 export function withRecorder<T>(record: (recorder: Recorder) => T): T | undefined {
   const recorder = activeRecorder();

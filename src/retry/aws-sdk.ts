@@ -4,6 +4,8 @@
  */
 import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
+import { createRetryBudget, type RetryBudgetOptions } from '../core/create-retry-budget.ts';
+import { checkRange, MAX_COST } from '../core/retry-budget.ts';
 import { AWS_QUOTA_2026 } from '../core/retry-budget-quota.ts';
 import type { RefusalReason } from '../core/terms.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
@@ -30,16 +32,21 @@ const now = (): number => performance.now();
  * `const sqs = watchAwsRetries('sqs', new SQSClient())`; gives back the client. Its quota is told as a retry budget of
  * this name, which nothing else feeds or asks: the balance as the strategy says it (`retry_budget.balance_info` says
  * `read`), and where it does not, replayed from outcomes (`derived`). Every client has a quota of its own, so each
- * needs a name of its own. To be called before the client is used: what it did before is not known.
+ * needs a name of its own. To be called before the client is used: what it did before is not known. Throws RangeError
+ * that names a number of `quota` out of its bounds.
  */
 export function watchAwsRetries<C extends Client>(name: string, client: C, options: AwsRetryOptions = {}): C {
-  const { retryStrategy, maxAttempts } = client.config ?? {};
+  const quota = options.quota ?? AWS_QUOTA_2026;
+  // Made once for its checks: what is wrong is to be known at the start.
+  createRetryBudget(modelOf(quota));
+  checkRange('throttledCost', quota.throttledCost, 0.000001, MAX_COST);
+  const { retryStrategy, maxAttempts } = client?.config ?? {};
   if (typeof retryStrategy !== 'function' || typeof maxAttempts !== 'function') {
     complainOnce('the AWS SDK', 'a client has no retryStrategy and maxAttempts', 'its quota is not seen');
     return client;
   }
   // What its configuration cannot give, the client will say itself with its first request.
-  follow(name, client, options.quota ?? AWS_QUOTA_2026).catch(() => {});
+  follow(name, client, quota).catch(() => {});
   return client;
 }
 
@@ -110,15 +117,17 @@ function addBudget(name: string, keeper: object, quota: Quota): LiveRetryBudget 
     );
     return undefined;
   }
-  const { capacity, attemptCost, successAmount } = quota;
-  const model = { model: 'fixed_quota', capacity, attemptCost, successAmount, isDerived: true } as const;
   const getCapacity: unknown = Reflect.get(keeper, 'getCapacity');
   const read = typeof getCapacity === 'function' ? () => Number(getCapacity.call(keeper)) : undefined;
   // Calls of no dependency feed it: the SDK alone knows what it has charged.
-  const budget = new LiveRetryBudget(name, [], model, read);
+  const budget = new LiveRetryBudget(name, [], modelOf(quota), read);
   if (recorder === undefined) addEarly(budget);
   else recorder.retries.add(budget);
   return budget;
+}
+
+function modelOf({ capacity, attemptCost, successAmount }: Quota): RetryBudgetOptions {
+  return { model: 'fixed_quota', capacity, attemptCost, successAmount, isDerived: true };
 }
 
 function refused(name: string, reason: RefusalReason): void {

@@ -5,6 +5,7 @@ import type { RetryBudgetOptions } from '../core/create-retry-budget.ts';
 import type { RetryBudget } from '../core/retry-budget.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
 import { addEarly, earlyBudget } from '../retry-recorder.ts';
+import { textOf } from '../text-of.ts';
 
 /** A budget; `dependencies` share it. Left out: the dependency of the budget's own name. */
 export type SharedRetryBudgetOptions = RetryBudgetOptions & {
@@ -15,7 +16,7 @@ export type SharedRetryBudgetOptions = RetryBudgetOptions & {
  * The one budget of this name in this process. Made on the first call; one of the configuration file stands before
  * what the code says, so that it can be changed without a release. Calls of its dependencies feed it. Its amounts
  * are told as `retry_budget_*`, with its name as `dependency`. Its `now` is `performance.now()`.
- * Throws RangeError that names an option out of its bounds, and Error where there is no budget of this name and no
+ * Throws RangeError that names an option out of its bounds or what is no name, and Error where there is no budget of this name and no
  * options are given.
  */
 export function retryBudget(name: string, options?: SharedRetryBudgetOptions): RetryBudget {
@@ -28,7 +29,13 @@ export function retryBudget(name: string, options?: SharedRetryBudgetOptions): R
     return known;
   }
   if (options === undefined) throw new Error(`retryBudget: there is no budget ${name}, and no options`);
-  const budget = new LiveRetryBudget(name, options.dependencies ?? [name], options);
+  if (typeof name !== 'string' || name === '')
+    throw new RangeError(`retryBudget: name must be a text, got ${textOf(name)}`);
+  const { dependencies = [name] } = options;
+  // A text is a list of letters, and none of them a dependency.
+  if (!Array.isArray(dependencies) || !dependencies.every((each) => typeof each === 'string'))
+    throw new RangeError(`retryBudget: dependencies must be a list of names, got ${textOf(dependencies)}`);
+  const budget = new LiveRetryBudget(name, dependencies, options);
   if (recorder === undefined) addEarly(budget);
   else recorder.retries.add(budget);
   return budget;

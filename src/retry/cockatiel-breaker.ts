@@ -1,7 +1,7 @@
 /** cockatiel 3 and 4: what its circuit breaker does. Blocked attempts and probes have no event, so `execute` is followed. */
 import type { BreakerState } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
-import { complainOnce } from './adapter.ts';
+import { complainOnce, isObject } from './adapter.ts';
 import { WatchedBreaker } from './breaker.ts';
 import { isStoppedByBreaker } from './failure.ts';
 
@@ -23,8 +23,8 @@ const underWay = new WeakSet<object>();
  * repeat that it blocks costs no token of a retry budget. For breakers that live as long as the process.
  */
 export function watchCockatielBreaker<B extends Breaker>(dependency: string, breaker: B): B {
-  const inner: unknown = Reflect.get(breaker, 'execute');
-  const state = STATES[breaker.state];
+  const inner: unknown = isObject(breaker) ? Reflect.get(breaker, 'execute') : undefined;
+  const state = typeof inner === 'function' ? STATES[breaker.state] : undefined;
   if (typeof inner !== 'function' || state === undefined || typeof breaker.onStateChange !== 'function') {
     complainOnce(
       'cockatiel',

@@ -110,7 +110,7 @@ export function askIn(
   const failure = readSafely(ask);
   const errorClass = classOf(ask, failure);
   const isSafe = ask.isSafe ?? true;
-  const backoffMs = Math.max(0, ask.backoffMs ?? 0, ask.retryAfterMs ?? failure.retryAfterMs ?? 0);
+  const backoffMs = Math.max(waitOf(ask.backoffMs), waitOf(ask.retryAfterMs ?? failure.retryAfterMs));
   const question = {
     errorClass,
     isSafe,
@@ -203,6 +203,11 @@ function recordRefusal(
     [ATTR.needed]: neededMs,
     ...(remainingMs === undefined ? {} : { [ATTR.remaining]: remainingMs }),
   });
+}
+
+/** What is no number is no wait: as a timer, NaN would be the longest there is. */
+function waitOf(ms: number | undefined): number {
+  return ms !== undefined && ms > 0 ? ms : 0;
 }
 
 const NOTHING_READ: Failure = {

@@ -1,6 +1,6 @@
 /** opossum 8 to 10: what its circuit breaker does, by its events and the action that it runs. */
 import { currentScope } from '../current.ts';
-import { complainOnce } from './adapter.ts';
+import { complainOnce, isObject } from './adapter.ts';
 import { WatchedBreaker } from './breaker.ts';
 
 interface Breaker {
@@ -16,7 +16,7 @@ const watched = new WeakSet<object>();
  * does what it did. Told is the same as of `watchCockatielBreaker`. Its fallback: `watchFallback`.
  */
 export function watchOpossumBreaker<B extends Breaker>(dependency: string, breaker: B): B {
-  const action: unknown = Reflect.get(breaker, 'action');
+  const action: unknown = isObject(breaker) ? Reflect.get(breaker, 'action') : undefined;
   if (typeof action !== 'function' || typeof breaker.on !== 'function') {
     complainOnce('opossum', 'its circuit breaker has no action and no events', 'it is not seen');
     return breaker;

@@ -45,7 +45,9 @@ export function handOver(recorder: Recorder, refused: Refused): void {
   if (ask.background !== undefined) {
     const repeat = owe(recorder, refused);
     try {
-      ask.background(repeat);
+      const taken: unknown = ask.background(repeat);
+      // An async one that fails later will not make it, and its rejection would be nobody's.
+      if (taken instanceof Promise) taken.catch(() => repeat.settle());
       budget.dispose('managed_background');
       return;
     } catch {

@@ -1,5 +1,6 @@
 /** The dependency that a policy names, as the calls to it have it. */
 import type { CallTarget } from '../core/call.ts';
+import { OTHER } from '../core/terms.ts';
 import type { Recorder } from '../recorder.ts';
 import type { DependencySettings } from '../telemetry/config-settings.ts';
 
@@ -8,6 +9,9 @@ export function findTarget(
   recorder: Recorder,
   name: string,
 ): { readonly target: CallTarget; readonly settings: DependencySettings | undefined } {
+  // In plain JavaScript it can be left out; the caller is about to throw an error of its own.
+  if (typeof name !== 'string')
+    return { target: { dependency: OTHER, workKind: 'other' }, settings: undefined };
   const { dependencies } = recorder.config;
   const settings = Object.hasOwn(dependencies, name) ? dependencies[name] : undefined;
   const found = settings ?? recorder.config.dependencyFor(...splitHost(name));

@@ -228,5 +228,14 @@ describe('the budget of a client', () => {
     const odd = { config: { retryStrategy: 'none', maxAttempts: 3 } };
     // A caller in plain JavaScript.
     expect(watchAwsRetries('sqs', odd as unknown as SQSClient)).toBe(odd);
+    expect(watchAwsRetries('sqs', undefined as unknown as SQSClient)).toBeUndefined();
+  });
+
+  test.each([
+    [{ capacity: 0 }, 'capacity must be in 10..1000000, got 0'],
+    [{ throttledCost: Number.NaN }, 'throttledCost must be in 0.000001..1000000, got NaN'],
+  ])('a quota that cannot be is refused with its bound: %o', (wrong, message) => {
+    const quota = { ...AWS_QUOTA, ...wrong };
+    expect(() => watchAwsRetries('sqs', createClient({}), { quota })).toThrow(new RangeError(message));
   });
 });

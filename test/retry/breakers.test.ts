@@ -187,6 +187,12 @@ describe('M-25, S-22: what a breaker of cockatiel does', () => {
     expect(blocked()).toBe(0);
   });
 
+  test.each([undefined, null, 5, 'breaker', {}])('%o is no breaker, and is given back', (none) => {
+    // Plain JavaScript can give anything.
+    expect(watchCockatielBreaker('stock', none as never)).toBe(none);
+    expect(watchOpossumBreaker('stock', none as never)).toBe(none);
+  });
+
   test('a version that is not known is left as it is', () => {
     stage = startRetryStage(server.port, {});
     const odd = { state: 9, onStateChange: () => {}, execute: () => 1 };

@@ -139,6 +139,27 @@ describe('the registry', () => {
     expect(value('retryWithdrawals', { dependency: 'stock', result: 'granted' })).toBe(1);
   });
 
+  test('one that is made before the package is started is the one of the file afterwards', () => {
+    const budget = retryBudget('stock', BUCKET);
+    const { value } = start({
+      retryBudgets: { stock: { model: 'in_flight_percent', percent: 0, minimum: 1 } },
+    });
+    expect(budget.model).toBe('in_flight_percent');
+    expect([budget.tryWithdraw(0), retryBudget('stock').tryWithdraw(0)]).toEqual([true, false]);
+    expect(value('retryWithdrawals', { dependency: 'stock', result: 'granted' })).toBe(1);
+  });
+
+  test.each<[unknown, unknown, string]>([
+    [undefined, BUCKET, 'name must be a text, got undefined'],
+    ['stock', { ...BUCKET, dependencies: 'stock' }, 'dependencies must be a list of names, got stock'],
+    ['stock', { ...BUCKET, dependencies: [5] }, 'dependencies must be a list of names, got 5'],
+  ])('what is no name is refused: %o %o', (name, options, message) => {
+    start();
+    // Plain JavaScript can give anything.
+    const make = () => retryBudget(name as string, options as typeof BUCKET);
+    expect(make).toThrow(new RangeError(`retryBudget: ${message}`));
+  });
+
   test.each([
     [{ ...BUCKET, ratio: 1.5 }, 'ratio must be in 0..1, got 1.5'],
     [{ ...BUCKET, ratio: Number.NaN }, 'ratio must be in 0..1, got NaN'],

@@ -207,6 +207,11 @@ describe('the answer', () => {
     expect(mayRetry(ask({ classify: () => 'auth' })).refusal).toBe('not_retryable');
   });
 
+  test('what plain JavaScript leaves out takes nobody down, and is no wait of weeks', () => {
+    expect(mayRetry(ask({ dependency: undefined as unknown as string })).isAllowed).toBe(true);
+    expect(mayRetry(ask({ backoffMs: Number.NaN, retryAfterMs: Number.NaN })).backoffMs).toBe(0);
+  });
+
   test('not started: class and attempts alone decide', () => {
     deactivateRecorder(t.recorder);
     expect(mayRetry(ask()).isAllowed).toBe(true);

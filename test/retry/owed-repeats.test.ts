@@ -146,6 +146,15 @@ describe('R-21, R-26: what becomes of repeats that an empty budget refuses', () 
     },
   );
 
+  test('an async background that fails owes nothing, and its rejection is heard', async () => {
+    stage = startRetryStage(server.port, config('managed_background'));
+    server.failures = 6;
+    for (let i = 0; i < PAID + 1; i++) {
+      expect(await operate(async () => Promise.reject(new Error('queue is full')))).toBe(503);
+    }
+    expect([owed(), dispositions('managed_background')]).toEqual([0, 1]);
+  });
+
   test('observe refuses nothing, so nothing is put off', async () => {
     stage = startRetryStage(server.port, config('managed_background', 'observe'));
     server.failures = 9;
