@@ -3,16 +3,18 @@
  * when; nothing here knows a library. One request flows: enter → handling → (calls) → cancel? → finish.
  */
 
+import { arrive, policyFor } from './arrival.ts';
 import { CallRecorder } from './call-recorder.ts';
+import type { Carriage } from './carriage.ts';
 import type { Clock } from './clock.ts';
 import { readArrivalAttempt } from './core/arrival-attempt.ts';
 import { decideEntry } from './core/entry.ts';
 import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
 import { type Headers, readBudget } from './core/received.ts';
-import { type CancelSource, NO_DEPENDENCY, UNKNOWN } from './core/terms.ts';
+import { type CancelSource, NO_DEPENDENCY } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
 import { LoadRecorder } from './load-recorder.ts';
-import { BudgetError, RequestRecord } from './records.ts';
+import { BudgetError, type RequestRecord } from './records.ts';
 import { RetryRecorder } from './retry-recorder.ts';
 import { abortSignals, releaseSignal } from './scope-signal.ts';
 import type { Config } from './telemetry/config-settings.ts';
@@ -42,6 +44,8 @@ export class Recorder {
   readonly retries: RetryRecorder;
   readonly workloads: WorkloadRecorder;
   readonly load: LoadRecorder;
+  /** What goes out with calls and messages; there once the adapters are. */
+  carriage: Carriage | undefined;
   /** Some operation has an entry policy of its own, so what arrived is kept until the operation is known. */
   readonly #operationsDiffer: boolean;
 
@@ -74,33 +78,22 @@ export class Recorder {
   enter(facts: ArrivalFacts, now: number): RequestRecord {
     const trusted = this.config.isTrusted(facts.remoteAddress);
     const received = readBudget(facts.headers, { trusted });
-    for (const { source, fault } of received.findings) this.families.headerInvalid.cell(source, fault).add(1);
-    // Our header says what the sender had left; another one that says more is a fresh timeout.
-    if (received.exceedsOwn) this.families.violations.cell('reset').add(1);
     const operation = this.config.operationForPath(facts.method, facts.path);
-    const decision = decideEntry(received, this.#policy(operation, trusted));
-    const record = new RequestRecord({
-      arrivedAt: now - this.clock.waitMs(now, facts.socket),
-      startedAt: now,
-      idleMs: this.clock.idleMs(now),
-      receivedMs: decision.receivedMs,
-      effectiveMs: decision.effectiveMs,
-      source: decision.source,
-      verdict: decision.verdict,
-      caller: received.caller === undefined ? UNKNOWN : this.series.callers.fold(received.caller),
-      priority: received.priority ?? 'unset',
-      fromInstrumented: received.fromInstrumented,
-    });
+    const record = arrive(
+      this,
+      received,
+      trusted,
+      operation,
+      now - this.clock.waitMs(now, facts.socket),
+      now,
+    );
     const { attempt, repeated } = readArrivalAttempt(facts.headers, received, trusted);
     record.attempt = attempt;
     record.repeated = repeated;
-    record.workload = received.workload;
     if (this.#operationsDiffer) {
       record.received = received;
       record.trusted = trusted;
     }
-    if (operation !== undefined) record.operation = this.series.operations.fold(operation);
-    this.load.move(record, 'arriving');
     return record;
   }
 
@@ -118,7 +111,7 @@ export class Recorder {
     const { entry } = this.config;
     if (settings.defaultMs === entry.defaultMs && settings.ceilingMs === entry.ceilingMs) return;
     if (record.received === undefined || record.cancelledAt !== undefined) return;
-    const decision = decideEntry(record.received, this.#policy(operation, record.trusted));
+    const decision = decideEntry(record.received, policyFor(this.config, operation, record.trusted));
     record.decide(decision.effectiveMs, decision.source, decision.verdict);
   }
 
@@ -200,8 +193,12 @@ export class Recorder {
     record.settle(now);
     const uselessAt = record.uselessAt();
     if (now <= uselessAt) return;
-    this.families.postCancelSeconds.cell(NO_DEPENDENCY, 'handler', 'no').add((now - uselessAt) / 1000);
-    this.families.postCancelItems.cell(NO_DEPENDENCY, 'handler', 'completed').add(1);
+    // What came too late was not worked on while it waited.
+    const isStartedAfter = record.startedAt >= uselessAt;
+    const workedMs = now - (isStartedAfter ? record.startedAt : uselessAt);
+    this.families.postCancelSeconds.cell(NO_DEPENDENCY, 'handler', 'no').add(workedMs / 1000);
+    const result = isStartedAfter ? 'started_after' : 'completed';
+    this.families.postCancelItems.cell(NO_DEPENDENCY, 'handler', result).add(1);
   }
 
   recordRemaining(record: RequestRecord, leftMs: number, seconds: HistogramCell, ratio: HistogramCell): void {
@@ -209,12 +206,6 @@ export class Recorder {
     seconds.recordMs(clamped);
     if (record.effectiveMs !== undefined && record.effectiveMs > 0)
       ratio.record(clamped / record.effectiveMs);
-  }
-
-  #policy(operation: string | undefined, trusted: boolean) {
-    const { entry } = this.config;
-    const { defaultMs, ceilingMs, floorMs } = this.config.operationSettings(operation);
-    return { mode: entry.mode, role: entry.role, trusted, defaultMs, ceilingMs, floorMs };
   }
 
   #recordExpiry(record: RequestRecord, operation: string, now: number): void {

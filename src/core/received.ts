@@ -48,13 +48,14 @@ export interface Received {
   readonly fromInstrumented: boolean;
   /** Beside a trusted sender's own header another one grants more: it handed on time that it did not have. */
   readonly exceedsOwn: boolean;
+  /** When it was sent by the sender's wall clock; of any sender, because what it says can only shorten. */
+  readonly sentWallMs: number | undefined;
   /** The members below are of our own header, and only where the sender is trusted. */
   readonly attempt: number | undefined;
   readonly repeated: boolean;
   readonly caller: string | undefined;
   readonly priority: Priority | undefined;
   readonly workload: Workload | undefined;
-  readonly sentWallMs: number | undefined;
 }
 
 export interface ReadOptions {
@@ -178,7 +179,7 @@ function combine(
     caller: told?.caller,
     priority: told?.priority,
     workload: told?.workload,
-    sentWallMs: told?.sentWallMs,
+    sentWallMs: own?.sentWallMs,
   };
 }
 

@@ -154,11 +154,12 @@ describe('trust', () => {
       'remaining=500, attempt=2, repeated, caller=web, priority=critical, workload=replay, sent=5',
   };
 
-  test('P-15: of an untrusted sender only remaining is looked at', () => {
+  test('P-15: of an untrusted sender only the time is looked at', () => {
     expect(readBudget(headers, UNTRUSTED)).toEqual({
       ...NOTHING_RECEIVED,
       remainingMs: 500,
       source: 'time_budget',
+      sentWallMs: 5,
     });
   });
 
