@@ -30,6 +30,7 @@ export class Hooks {
     this.recorder = recorder;
     this.calls = recorder.calls;
     this.carriage = carriage;
+    recorder.carriage = carriage;
   }
 
   /** Monotonic milliseconds. Read once per event and handed on. */

@@ -2,7 +2,7 @@
 import { formatConnectTimeout, formatEnvoyTimeout, formatRequestTimeout } from './core/wire.ts';
 import { formatGrpcTimeout } from './core/wire-grpc.ts';
 import { callerToken, formatTimeBudget, HEADER_TIME_BUDGET } from './core/wire-time-budget.ts';
-import type { CallRecord } from './records.ts';
+import type { CallRecord, Scope } from './records.ts';
 import type { Config, ForeignHeader } from './telemetry/config-settings.ts';
 
 export type OutgoingHeader = typeof HEADER_TIME_BUDGET | ForeignHeader;
@@ -53,6 +53,23 @@ export class Carriage {
       caller: this.#caller,
       priority: request?.priority,
       workload: request?.workload,
+    });
+  }
+
+  /**
+   * Our header for a message that is sent in this scope now; its age in a queue is told by `sentWallMs`, where the broker
+   * cannot tell it. The first attempt of the message, whatever attempt the request itself is.
+   */
+  renderMessage({ request, deadlineAt }: Scope, now: number, sentWallMs: number): string | undefined {
+    const reserveMs = this.#config.reserveMsFor(request.operation, undefined);
+    return formatTimeBudget({
+      remainingMs: deadlineAt === Infinity ? undefined : deadlineAt - now - reserveMs,
+      attempt: 1,
+      repeated: request.repeated,
+      caller: this.#caller,
+      priority: request.priority,
+      workload: request.workload,
+      sentWallMs,
     });
   }
 }
