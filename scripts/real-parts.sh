@@ -4,10 +4,11 @@
 #   .tools/bin/prometheus, promtool   Prometheus 3
 #   .tools/bin/victoria-metrics       VictoriaMetrics
 #   .tools/bin/compose-check          the parser of docker compose, from test/deploy/compose-check
+#   .tools/bin/grafana-check          the schema of Grafana's dashboards, from test/dashboards/grafana-check
 #   amtool, prometheus-alertmanager   Debian's
 # What is there already is left alone. What cannot be had is said in one line, and its tests are skipped. The exit code
 # is 0 either way. Usage: scripts/real-parts.sh [otelcol] [promtool] [prometheus] [victoria-metrics] [compose-check]
-# [alertmanager]; without arguments, all.
+# [grafana-check] [alertmanager]; without arguments, all.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -20,31 +21,31 @@ bin="$PWD/.tools/bin"
 log="$PWD/.tools/log"
 mkdir -p "$bin" "$log"
 
-# No version says what these two were built from: it is written down beside them.
-sources() {
+folder() {
   case $1 in
-    otelcol) cat collector/build/go.mod collector/build/go.sum collector/build/*.go ;;
-    compose-check) cat test/deploy/compose-check/go.mod test/deploy/compose-check/go.sum test/deploy/compose-check/*.go ;;
-  esac | cksum
+    otelcol) echo collector/build ;;
+    compose-check) echo test/deploy/compose-check ;;
+    grafana-check) echo test/dashboards/grafana-check ;;
+  esac
+}
+
+# No version says what these were built from: it is written down beside them.
+sources() {
+  (cd "$(folder "$1")" && cat go.mod go.sum ./*.go) | cksum
 }
 
 is_there() {
   case $1 in
-    otelcol | compose-check) [ -x "$bin/$1" ] && [ "$(cat "$bin/$1.sources" 2>/dev/null)" = "$(sources "$1")" ] ;;
+    otelcol | compose-check | grafana-check) [ -x "$bin/$1" ] && [ "$(cat "$bin/$1.sources" 2>/dev/null)" = "$(sources "$1")" ] ;;
     victoria-metrics) [ -x "$bin/$1" ] && "$bin/$1" --version | grep -q "v$VICTORIA_METRICS_VERSION$" ;;
     *) [ -x "$bin/$1" ] && "$bin/$1" --version 2>&1 | grep -q "version $PROMETHEUS_VERSION " ;;
   esac
 }
 
 # Small programs: no symbols, and no service discovery of clouds, which doubles the time to compile.
-build_otelcol() {
-  (cd collector/build && go build -trimpath -buildvcs=false -tags remove_all_sd -ldflags '-s -w' -o "$bin/otelcol" .) &&
-    sources otelcol >"$bin/otelcol.sources"
-}
-
-build_compose_check() {
-  (cd test/deploy/compose-check && go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$bin/compose-check" .) &&
-    sources compose-check >"$bin/compose-check.sources"
+build_own() {
+  (cd "$(folder "$1")" && go build -trimpath -buildvcs=false -tags remove_all_sd -ldflags '-s -w' -o "$bin/$1" .) &&
+    sources "$1" >"$bin/$1.sources"
 }
 
 build_victoria_metrics() {
@@ -64,8 +65,7 @@ build() {
   command -v go >/dev/null || { echo "real parts: no Go here, so no $1: its tests will be skipped"; return; }
   local begun=$SECONDS
   if case $1 in
-    otelcol) build_otelcol ;;
-    compose-check) build_compose_check ;;
+    otelcol | compose-check | grafana-check) build_own "$1" ;;
     victoria-metrics) build_victoria_metrics ;;
     *) build_prometheus "$1" ;;
   esac >"$log/$1" 2>&1; then
@@ -87,8 +87,8 @@ alertmanager() {
 
 for part in "${@:-all}"; do
   case $part in
-    all) for each in promtool prometheus otelcol victoria-metrics compose-check; do build "$each"; done; alertmanager ;;
-    otelcol | promtool | prometheus | victoria-metrics | compose-check) build "$part" ;;
+    all) for each in promtool prometheus otelcol victoria-metrics compose-check grafana-check; do build "$each"; done; alertmanager ;;
+    otelcol | promtool | prometheus | victoria-metrics | compose-check | grafana-check) build "$part" ;;
     alertmanager) alertmanager ;;
     *) echo "real parts: no part is called $part" >&2; exit 1 ;;
   esac
