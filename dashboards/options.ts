@@ -87,8 +87,8 @@ const FLAGS = {
 
 const LABEL = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const MATCHER = /^[A-Za-z_][A-Za-z0-9_]*(=|!=|=~|!~)"([^"\\\n]|\\.)*"$/;
-/** Grafana takes uids of up to 40 characters; the longest of ours needs 10 behind the prefix. */
-const UID_PREFIX = /^[a-z][a-z0-9-]{1,29}$/;
+/** Grafana takes uids of up to 40 characters; behind the prefix ours have from 5 (`-path`) to 13 (`-dependencies`). */
+const UID_PREFIX = /^[a-z][a-z0-9-]{2,26}$/;
 
 /** Throws a `TypeError` or `RangeError` that says what is allowed. */
 export function readCommand(argv: readonly string[]): Command {
@@ -100,7 +100,7 @@ export function readCommand(argv: readonly string[]): Command {
   const matchers = values.match ?? defaults.matchers;
   for (const one of matchers) demand(MATCHER.test(one), '--match', 'one matcher as PromQL has it', one);
   const uidPrefix = values['uid-prefix'] ?? defaults.uidPrefix;
-  demand(UID_PREFIX.test(uidPrefix), '--uid-prefix', '2 to 30 of a-z, 0-9 and -', uidPrefix);
+  demand(UID_PREFIX.test(uidPrefix), '--uid-prefix', '3 to 27 of a-z, 0-9 and -', uidPrefix);
   const runbookUrl = values['runbook-url'] ?? defaults.runbookUrl;
   demand(isAddress(runbookUrl), '--runbook-url', 'an http(s) address', runbookUrl);
   const jaegerUrl = values['jaeger-url'] ?? defaults.jaegerUrl;

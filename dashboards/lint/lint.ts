@@ -5,12 +5,14 @@ import { checkDashboard, checkSet } from './dashboard-rules.ts';
 import { checkPanel } from './panel-rules.ts';
 import { type Finding, panelsOf, queriesOf } from './place.ts';
 import { checkPromql, checkTraceql } from './query-rules.ts';
+import { checkVersions } from './version-rules.ts';
 
 export function lint(dashboards: readonly Dashboard[], options: GeneratorOptions): Finding[] {
   return [
     ...checkSet(dashboards),
     ...dashboards.flatMap((dashboard) => [
       ...checkDashboard(dashboard, options),
+      ...checkVersions(dashboard),
       ...panelsOf(dashboard).flatMap((panel) => [
         ...checkPanel(dashboard, panel),
         ...queriesOf(panel).flatMap((query) =>

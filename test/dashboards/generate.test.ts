@@ -91,10 +91,11 @@ describe('a wrong option is refused with what is allowed', () => {
     [['--insufficient-share', '1.1'], '--insufficient-share must be in 0.01..1, got "1.1"'],
     [['--job-label', 'service.name'], 'a label must be a label name, got "service.name"'],
     [['--match', 'env=prod'], '--match must be one matcher as PromQL has it, got "env=prod"'],
-    [['--uid-prefix', 'A'], '--uid-prefix must be 2 to 30 of a-z, 0-9 and -, got "A"'],
+    [['--uid-prefix', 'A'], '--uid-prefix must be 3 to 27 of a-z, 0-9 and -, got "A"'],
+    [['--uid-prefix', 'ab'], '--uid-prefix must be 3 to 27 of a-z, 0-9 and -, got "ab"'],
     [
-      ['--uid-prefix', 'a'.repeat(31)],
-      `--uid-prefix must be 2 to 30 of a-z, 0-9 and -, got "${'a'.repeat(31)}"`,
+      ['--uid-prefix', 'a'.repeat(28)],
+      `--uid-prefix must be 3 to 27 of a-z, 0-9 and -, got "${'a'.repeat(28)}"`,
     ],
     [['--runbook-url', 'runbooks'], '--runbook-url must be an http(s) address, got "runbooks"'],
     [['--scrape-interval', '15'], '--scrape-interval must be a duration such as 15s, got "15"'],
@@ -103,9 +104,16 @@ describe('a wrong option is refused with what is allowed', () => {
   });
 
   test('the last ones that are taken', () => {
-    const { options } = readCommand(['--objective', '0.99999', '--slow-factor', '1', '--uid-prefix', 'ab']);
-    expect(options).toMatchObject({ objective: 0.99999, slowFactor: 1, uidPrefix: 'ab' });
-    expect(readCommand(['--objective', '0.5', '--uid-prefix', 'a'.repeat(30)]).options.objective).toBe(0.5);
+    const { options } = readCommand(['--objective', '0.99999', '--slow-factor', '1']);
+    expect(options).toMatchObject({ objective: 0.99999, slowFactor: 1 });
+    expect(readCommand(['--objective', '0.5']).options.objective).toBe(0.5);
+  });
+
+  test.each([3, 27])('a prefix of %i characters, with which every uid has 8 to 40', (length) => {
+    const args = ['--out', folder, '--uid-prefix', 'a'.repeat(length)];
+    expect(generate(...args)).toEqual({ status: 0, stderr: '' });
+    const uids = readdirSync(folder).map((file) => file.replace('.json', '').length);
+    expect([Math.min(...uids), Math.max(...uids)]).toEqual([length + 5, length + 13]);
   });
 
   test('an unknown one, in one line', () => {

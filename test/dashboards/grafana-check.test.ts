@@ -19,7 +19,7 @@ function check(...files: readonly string[]): { readonly status: number | null; r
 }
 
 test.skipIf(PROGRAM === undefined)(
-  'N1: the committed dashboards have no field that the schema does not know, and no value of another type',
+  'the committed dashboards have no field that the schema does not know, and no value of another type',
   () => {
     expect(FILES).toHaveLength(6);
     expect(check(...FILES)).toEqual({ status: 0, found: [] });

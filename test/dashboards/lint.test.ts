@@ -168,6 +168,8 @@ describe('a panel', () => {
     ['of a data source by its name', (one) => (one.datasource = { uid: 'P123' }), '(panel-datasource-rule)'],
     ['without a query', (one) => (one.targets = []), 'no query (panel-no-targets-rule)'],
     ['of a plugin', (one) => (one.type = 'grafana-piechart-panel'), '(panel-type)'],
+    ['of Angular, gone since Grafana 11', (one) => (one.type = 'graph'), '"graph" is none of'],
+    ['of Angular, another one', (one) => (one.type = 'singlestat'), '"singlestat" is none of'],
     ['out of the library', (one) => (one.libraryPanel = { uid: 'a', name: 'a' }), '(panel-library)'],
     [
       'outside of the grid',
@@ -265,6 +267,54 @@ describe('a dashboard', () => {
     ],
   ])('%s', (_, change, found) => {
     expect(findings(change).join('\n')).toContain(found);
+  });
+
+  /** What no type of the builders allows, and files may have. */
+  const put = (path: string, value: unknown) => (dashboard: Dashboard) => {
+    const keys = path.split('.');
+    // Every part on the way there is an object or a list.
+    let part = dashboard as unknown as Record<string, unknown>;
+    for (const key of keys.slice(0, -1)) part = (part[key] ??= {}) as typeof part;
+    part[keys.at(-1) ?? ''] = value;
+  };
+
+  const hidden = { id: 'custom.hideFrom', value: { viz: true, legend: false } };
+  test.each<[path: string, value: unknown, found: string]>([
+    ['rows', [], 'rows are panels (dashboard-rows)'],
+    ['refresh', 30, 'must be a text (dashboard-refresh)'],
+    ['refresh', false, 'must be a text (dashboard-refresh)'],
+    ['timepicker.time_options', ['1h'], 'nothing has read it since Grafana 5 (dashboard-time-options)'],
+    ['links.0.placement', 'inControlsMenu', 'only new Grafanas know it (dashboard-placement)'],
+    ['annotations.list.0.placement', 'inControlsMenu', 'only new Grafanas know it (dashboard-placement)'],
+    ['panels.1.targets.0.intervalFactor', 2, 'is replaced by interval (target-deprecated)'],
+    ['panels.1.targets.0.serviceName', 'a', 'is replaced by query (target-deprecated)'],
+    [
+      'panels.1.fieldConfig.defaults.custom.displayMode',
+      'gauge',
+      'is replaced by cellOptions (panel-deprecated)',
+    ],
+    [
+      'panels.12.fieldConfig.overrides.0.properties.0.id',
+      'custom.displayMode',
+      'is replaced by custom.cellOptions (panel-deprecated)',
+    ],
+    ['panels.12.transformations.0.id', 'formatTime', 'is replaced by convertFieldType (panel-deprecated)'],
+    [
+      'panels.1.fieldConfig.defaults.custom.hideFrom',
+      { viz: true, legend: false },
+      'says nothing of tooltips (panel-hide-from)',
+    ],
+    ['panels.12.fieldConfig.overrides.0.properties.0', hidden, 'says nothing of tooltips (panel-hide-from)'],
+    [
+      'panels.1.targets.0.datasource',
+      'a',
+      'is the name of a data source, not a variable (datasource-variable)',
+    ],
+    ['panels.1.targets.0.datasource.uid', 'P1', 'is no data source variable (datasource-variable)'],
+    ['annotations.list.1.datasource.uid', '$ds', 'is no data source variable (datasource-variable)'],
+  ])('that Grafana 11, 12 and 13 do not read alike: %s %j', (path, value, found) => {
+    const own = findings(put(path, value)).filter((one) => !one.includes('template-declared'));
+    expect(own).toEqual([`time-budget-overview / ${path}: ${found}`]);
   });
 
   test('whose link searches traces for an attribute that no span has', () => {
