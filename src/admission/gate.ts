@@ -171,8 +171,10 @@ export class Gate implements Watched {
     if (permit.state === 'waiting') {
       this.#queue.remove(permit);
       permit.state = 'over';
-      this.#left(permit, 'caller_gone', now);
-      this.#cells?.refused('caller_gone', true).add(1);
+      // Without a cancel it has its answer, of a timeout's middleware for instance: nobody left, and the gate refused nothing.
+      const isGone = request.cancelSource !== undefined;
+      this.#left(permit, isGone ? 'caller_gone' : 'deleted', now);
+      if (isGone) this.#cells?.refused('caller_gone', true).add(1);
       return;
     }
     const isOver = request.isOver;

@@ -23,13 +23,15 @@ export function shedReasonOf(
 ): ShedReason | undefined {
   if (!completed) return undefined;
   if (status === 429) return 'quota';
-  if (status === 503 && retryAfter === true && budget.firstCallAt === undefined) return 'capacity';
-  return undefined;
+  if (status !== 503) return undefined;
+  // Whoever waits for a permit has no handler that could have failed.
+  if (budget.disposition?.kind === 'waiting') return 'capacity';
+  return retryAfter === true && budget.firstCallAt === undefined ? 'capacity' : undefined;
 }
 
 /**
- * What the service has said of the request stands before what its answer looks like. A caller that leaves the queue
- * was never let in: `refused`.
+ * What the service has said of the request stands before what its answer looks like. What leaves the queue of a gate
+ * because its caller has gone, or because other code has answered it with an error, was never let in: `refused`.
  *
  * An error answer at or after the deadline means that time was up: `expired`. So does one at most
  * `toleranceMs` before it, which is how services say "time is up" just in time.
@@ -37,13 +39,16 @@ export function shedReasonOf(
 export function decideOutcome(budget: TimeBudget, ending: Ending, now: number, toleranceMs: number): Outcome {
   const said = budget.disposition;
   if (said?.kind === 'shed' || said?.kind === 'refused' || said?.kind === 'unknown') return said.kind;
-  if (said?.kind === 'waiting' && !ending.completed) return 'refused';
   const expired = now >= budget.deadlineAt;
+  const isWaiting = said?.kind === 'waiting';
   if (!ending.completed) {
+    if (isWaiting) return 'refused';
     return expired || budget.cancelSource === 'inherited_deadline' ? 'expired' : 'cancelled';
   }
   if (shedReasonOf(budget, ending) !== undefined) return 'shed';
-  if ((ending.status ?? 0) >= 500) return now >= budget.deadlineAt - toleranceMs ? 'expired' : 'failed';
+  const status = ending.status ?? 0;
+  if (isWaiting && (status === 408 || status >= 500)) return 'refused';
+  if (status >= 500) return now >= budget.deadlineAt - toleranceMs ? 'expired' : 'failed';
   if (expired) return 'late';
   return said?.kind === 'degraded' ? 'degraded' : 'useful';
 }

@@ -107,7 +107,8 @@ export type InFlightState = (typeof IN_FLIGHT_STATES)[number];
 
 /**
  * How what waited in a queue left it. `replaced` = for something of a higher priority, `parked` = put aside for people or
- * for later, `deleted` = thrown away, because it can give no valid result any more.
+ * for later, `deleted` = thrown away, because it can give no valid result any more: what waited in a gate was answered by
+ * other code.
  */
 export const QUEUE_RESULTS = [
   'started',

@@ -249,6 +249,41 @@ describe('limit and queue', () => {
   });
 });
 
+describe('answered by other code while it waits, as by the middleware of a timeout', () => {
+  test.each([
+    [503, 'shed', 1],
+    [504, 'refused', 0],
+    [408, 'refused', 0],
+    [500, 'refused', 0],
+  ] as const)(
+    '%i: never let in (%s), nobody has left, and the gate has refused nothing',
+    async (status, outcome, shed) => {
+      const gate = admission({ limit: 1, queue: { size: 1, maxAgeMs: 1_000 } });
+      const a = await visit(gate);
+      const b = await visit(gate);
+      await vi.advanceTimersByTimeAsync(80);
+      b.finish(status);
+      expect(b.record.outcome).toBe(outcome);
+      expectIdentities();
+      expect([t.value('admitted'), t.value('shed', { reason: 'capacity' })]).toEqual([1, shed]);
+      expect(t.value('queueLeft', { result: 'deleted' })).toBe(1);
+      expect([t.value('queueLeft'), t.value('gateRefused'), t.value('cancellations')]).toEqual([1, 0, 0]);
+      const c = await visit(gate);
+      a.finish(200);
+      await Promise.resolve();
+      expect([b.started, c.started]).toEqual([false, true]);
+    },
+  );
+
+  test('with an answer that is no error it has what it came for', async () => {
+    const gate = admission({ limit: 1, queue: { size: 1, maxAgeMs: 1_000 } });
+    await visit(gate);
+    const b = (await visit(gate)).finish(200);
+    expect([b.record.outcome, t.value('admitted')]).toEqual(['useful', 2]);
+    expect(t.value('queueLeft', { result: 'deleted' })).toBe(1);
+  });
+});
+
 describe('S-25, C-08: a permit goes back when the work has really ended', () => {
   async function answeredWithAnOpenCall(releaseAt?: 'answer') {
     const gate = admission({ limit: 1, ...(releaseAt && { releaseAt }) });
