@@ -4,7 +4,7 @@
  */
 import { AttemptRecorder } from './attempt-recorder.ts';
 import { decideAllowance } from './core/allowance.ts';
-import type { CallTarget } from './core/call.ts';
+import type { CallTarget, NamedTarget } from './core/call.ts';
 import { type CancelSource, NO_DEPENDENCY, PHASES, type PostCancelResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
 import type { Recorder } from './recorder.ts';
@@ -19,7 +19,7 @@ import { describeCall } from './telemetry/spans.ts';
  */
 export type CallEnding = 'answered' | 'timed_out' | 'aborted' | 'failed';
 
-export interface Target extends CallTarget {
+export interface Target extends NamedTarget {
   /** By what calls count as calls of the same: the dependency where it is configured, else host and port. */
   readonly origin: string;
   readonly host: string;
@@ -48,7 +48,7 @@ export class CallRecorder {
     const name = settings?.name ?? nameOfHost(host);
     const dependency = this.#recorder.series.dependencies.fold(name);
     const origin = settings?.name ?? `${host.toLowerCase()}:${port ?? ''}`;
-    return { host, port, settings, workKind, dependency, origin };
+    return { host, port, settings, workKind, name, dependency, origin };
   }
 
   /** A call starts in the current scope. `ownTimeoutMs` is the limit that the application gave it itself. */
@@ -76,7 +76,7 @@ export class CallRecorder {
     if (call.refusal !== undefined) families.refused.cell(call.dependency, 'first', call.refusal).add(1);
     if (ownTimeoutMs !== undefined) this.granted(call, ownTimeoutMs, now);
     call.series.executing.add(1);
-    this.#recorder.retries.begin(call, now);
+    this.#recorder.retries.begin(call, target.name, now);
     if (request === undefined || call.detached) return call;
     if (request.endedAt === undefined) {
       if (request.operation !== undefined) this.#recorder.admit(request, now);

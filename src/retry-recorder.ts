@@ -1,9 +1,10 @@
 /**
  * The retry budgets of this process, fed by the calls that are seen anyway, and the repeats that were let through
- * and have not been made yet. Which budget a call belongs to is asked by the name of its dependency.
+ * and have not been made yet. Which budget a call belongs to is asked by the name of its dependency, not by its label,
+ * which may be folded.
  */
 import type { CallEnding } from './call-recorder.ts';
-import { Call, type CallTarget } from './core/call.ts';
+import { Call, type CallTarget, type NamedTarget } from './core/call.ts';
 import { isErrorStatus } from './core/operations.ts';
 import { MAX_COST } from './core/retry-budget.ts';
 import { NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
@@ -50,8 +51,9 @@ export class RetryRecorder {
     return this.#byName.get(name);
   }
 
-  of(dependency: string): LiveRetryBudget | undefined {
-    return this.#byDependency.get(dependency);
+  /** `name` of a dependency, not folded. */
+  of(name: string): LiveRetryBudget | undefined {
+    return this.#byDependency.get(name);
   }
 
   /** The budget that holds: the first of its name stays. A dependency keeps the budget that it has. */
@@ -78,16 +80,16 @@ export class RetryRecorder {
     for (const reason of REFUSAL_REASONS) families.refused.cell(label, 'repeat', reason);
   }
 
-  /** A call was made: it is in flight, and the wait before it is over. */
-  begin(call: CallRecord, now: number): void {
+  /** A call to the dependency of this name was made: it is in flight, and the wait before it is over. */
+  begin(call: CallRecord, name: string, now: number): void {
+    call.retryBudget = this.#byDependency.get(name);
     const request = call.scope?.request;
     if (request?.repeats !== undefined) {
-      const pending = request.repeats.find(({ dependency }) => dependency === call.dependency);
+      const pending = request.repeats.find((one) => isRepeatOf(one, call.dependency, call.retryBudget));
       if (pending !== undefined) this.endWait(pending, request, now);
     }
     const fallback = call.scope?.mark?.fallback;
     if (fallback?.dependency === call.dependency) fallback.sharesDependency = true;
-    call.retryBudget = this.#byDependency.get(call.dependency);
     call.retryBudget?.begin(now);
   }
 
@@ -125,7 +127,7 @@ export class RetryRecorder {
   /** A repeat was let through. */
   expect(
     scope: Scope | undefined,
-    target: CallTarget,
+    target: NamedTarget,
     paid: number,
     backoffMs: number,
     now: number,
@@ -133,7 +135,7 @@ export class RetryRecorder {
   ): PendingRepeat {
     const request = scope?.request;
     const dueAt = now + backoffMs;
-    const budget = this.#byDependency.get(target.dependency);
+    const budget = this.#byDependency.get(target.name);
     const isOpen = scope !== undefined && !scope.detached && request?.endedAt === undefined;
     const wait = isOpen && backoffMs > 0 ? this.beginWait(scope, target, now) : undefined;
     const pending: PendingRepeat = { dependency: target.dependency, budget, paid, dueAt, wait, ...facts };
@@ -154,11 +156,12 @@ export class RetryRecorder {
   }
 
   /** A breaker has stopped an attempt: if it was a repeat, what was paid for it comes back. */
-  blocked(scope: Scope | undefined, dependency: string, now: number): void {
+  blocked(scope: Scope | undefined, { name, dependency }: NamedTarget, now: number): void {
     const request = scope?.request;
     const list = request === undefined || request.endedAt !== undefined ? this.#outside : request.repeats;
     // One that still waits is another. A timer may fire a millisecond early.
-    const pending = list?.find((one) => one.dependency === dependency && one.dueAt <= now + 1);
+    const budget = this.#byDependency.get(name);
+    const pending = list?.find((one) => isRepeatOf(one, dependency, budget) && one.dueAt <= now + 1);
     if (pending !== undefined) this.giveUp(pending, scope, now);
   }
 
@@ -199,7 +202,7 @@ export class RetryRecorder {
     const list = request === undefined || request.endedAt !== undefined ? this.#outside : request.repeats;
     if (list === undefined || list.length === 0) return undefined;
     if (list === this.#outside) this.#sweep(now);
-    const index = list.findIndex(({ dependency }) => dependency === call.dependency);
+    const index = list.findIndex((one) => isRepeatOf(one, call.dependency, call.retryBudget));
     return index < 0 ? undefined : list.splice(index, 1)[0];
   }
 
@@ -239,6 +242,16 @@ export class RetryRecorder {
       family.refresh = refresh;
     }
   }
+}
+
+/** Beyond the cap several dependencies have one label; what was paid from a budget is for the calls that feed it. */
+function isRepeatOf(
+  pending: PendingRepeat,
+  dependency: string,
+  budget: LiveRetryBudget | undefined,
+): boolean {
+  if (pending.dependency !== dependency) return false;
+  return pending.budget === undefined || pending.budget === budget;
 }
 
 function remove(list: PendingRepeat[], pending: PendingRepeat): boolean {

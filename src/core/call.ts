@@ -22,8 +22,14 @@ export function phaseIndex(phase: Phase): number {
 }
 
 export interface CallTarget {
+  /** A label: beyond the cap it is `other`. */
   readonly dependency: string;
   readonly workKind: WorkKind;
+}
+
+/** With the name that its label was folded from, by which its retry budget is found. */
+export interface NamedTarget extends CallTarget {
+  readonly name: string;
 }
 
 export class Call {

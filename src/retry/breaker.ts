@@ -1,4 +1,5 @@
 /** What every circuit breaker is looked at for, whichever library's it is: its state, and what it stops and lets through. */
+import type { NamedTarget } from '../core/call.ts';
 import type { BreakerState } from '../core/terms.ts';
 import { BREAKER_STATES } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
@@ -15,7 +16,7 @@ const AFTER_CLOSE_MS = 10_000;
 
 interface Cells {
   readonly recorder: Recorder;
-  readonly dependency: string;
+  readonly target: NamedTarget;
   readonly states: Readonly<Record<BreakerState, NumberCell>>;
   readonly transitions: Readonly<Record<BreakerState, NumberCell>>;
   readonly blocked: NumberCell;
@@ -55,9 +56,9 @@ export class WatchedBreaker {
     withRecorder((recorder) => {
       const cells = this.#cellsOf(recorder);
       cells.blocked.add(1);
-      recorder.retries.blocked(scope, cells.dependency, recorder.clock.now());
+      recorder.retries.blocked(scope, cells.target, recorder.clock.now());
       scope?.request.span?.addEvent(EVENT.blocked, {
-        [ATTR.dependency]: cells.dependency,
+        [ATTR.dependency]: cells.target.dependency,
         [ATTR.breakerState]: this.#state,
       });
     });
@@ -71,7 +72,7 @@ export class WatchedBreaker {
       if (isProbe) cells.probes.add(1);
       const sinceMs = recorder.clock.now() - this.#closedAt;
       if (sinceMs < AFTER_CLOSE_MS) cells.afterClose.recordMs(sinceMs);
-      return { breaker: { dependency: cells.dependency, state: this.#state, isProbe } };
+      return { breaker: { dependency: cells.target.dependency, state: this.#state, isProbe } };
     });
     return mark === undefined || currentScope() === undefined ? attempt() : runMarked(mark, attempt);
   }
@@ -86,7 +87,8 @@ export class WatchedBreaker {
   #cellsOf(recorder: Recorder): Cells {
     if (this.#cells?.recorder === recorder) return this.#cells;
     const { families } = recorder;
-    const { dependency } = findTarget(recorder, this.#name).target;
+    const { target } = findTarget(recorder, this.#name);
+    const { dependency } = target;
     const byState = (cell: (state: BreakerState) => NumberCell) => ({
       closed: cell(BREAKER_STATES[0]),
       half_open: cell(BREAKER_STATES[1]),
@@ -94,7 +96,7 @@ export class WatchedBreaker {
     });
     this.#cells = {
       recorder,
-      dependency,
+      target,
       states: byState((state) => families.breakerState.cell(dependency, state)),
       transitions: byState((state) => families.breakerTransitions.cell(dependency, state)),
       blocked: families.breakerBlocked.cell(dependency),

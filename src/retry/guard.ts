@@ -129,7 +129,7 @@ export function askIn(
   const permitted = Number.isFinite(ask.maxAttempts) ? ask.maxAttempts : undefined;
   if (permitted !== undefined)
     recorder.calls.attempts.permitted(target.dependency, owner ?? UNKNOWN, permitted);
-  const known = recorder.retries.of(target.dependency);
+  const known = recorder.retries.of(target.name);
   const budget = known?.isDerived === true ? undefined : known;
   const decision = decide(
     {

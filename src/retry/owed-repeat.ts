@@ -2,7 +2,7 @@
  * Repeats that an empty budget has refused and the service makes later, in its background. They are load that is
  * still to come: a queue of them that the budget does not hear of would keep the load and hide it.
  */
-import type { CallTarget } from '../core/call.ts';
+import type { NamedTarget } from '../core/call.ts';
 import { currentScope } from '../current.ts';
 import type { LiveRetryBudget } from '../live-retry-budget.ts';
 import type { Recorder } from '../recorder.ts';
@@ -24,7 +24,7 @@ export interface OwedRepeat {
 }
 
 interface Refused {
-  readonly target: CallTarget;
+  readonly target: NamedTarget;
   readonly budget: LiveRetryBudget;
   readonly ask: {
     readonly dependency: string;

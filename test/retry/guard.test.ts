@@ -120,6 +120,28 @@ describe('the answer', () => {
     });
   });
 
+  test('a budget whose name comes after the cap of labels is fed and asked, and is told as other', () => {
+    start({ mode: 'enforce', labels: { dependencies: 1 } });
+    call('first', 200);
+    retryBudget('stock', { ...BUCKET, ratio: 1, reservePerSecond: 0, ttlMs: 10_000 });
+    retryBudget('price', { ...BUCKET, reservePerSecond: 0 });
+    call('stock', 503);
+    expect(t.value('retryDeposits', { dependency: 'other', source: 'original' })).toBe(1);
+    const record = enter(5_000);
+    runInScope(record, () => {
+      expect(mayRetry(ask())).toMatchObject({ isAllowed: true, paidBy: 'retry_budget' });
+      expect(mayRetry(ask({ dependency: 'price' })).refusal).toBe('retry_budget_empty');
+      // Has the label of the one that was paid for, and is no repeat.
+      call('tax', 200);
+      call('price', 200);
+      call('stock', 200);
+    });
+    finish(record);
+    expect(t.value('retryDeposits', { source: 'refund' })).toBe(0);
+    expect(t.value('retryDeposits', { source: 'original' })).toBe(2);
+    expect(mayRetry(ask()).refusal).toBe('retry_budget_empty');
+  });
+
   test('R-30: what is refused for its time costs no token', () => {
     retryBudget('stock', BUCKET);
     const record = enter(100);
