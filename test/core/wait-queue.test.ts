@@ -60,6 +60,42 @@ describe('WaitQueue', () => {
     expect([queue.nextDueAt(), queue.depth]).toEqual([Infinity, 1]);
   });
 
+  test('whoever comes or goes looks at nobody else, however many wait', () => {
+    let looks = 0;
+    class Watched implements Item {
+      readonly id = '';
+      readonly enteredAt = 0;
+      readonly dueAt = Infinity;
+      readonly #priority: Priority;
+      constructor(priority: Priority) {
+        this.#priority = priority;
+      }
+      get priority(): Priority {
+        looks++;
+        return this.#priority;
+      }
+    }
+    const queue = new WaitQueue<Item>(2_000);
+    const waiting = Array.from({ length: 2_000 }, (_, i) => new Watched(i % 2 === 0 ? 'low' : 'normal'));
+    for (const each of waiting) queue.push(each);
+    expect(queue.push(new Watched('critical'))).toBe(waiting[1_998]);
+    for (const each of waiting.toReversed()) queue.remove(each);
+    expect(looks).toBeLessThanOrEqual(2 * 2_001);
+    expect(queue.depth).toBe(1);
+  });
+
+  test('one that leaves from the middle, from either end, and what has left is not in there', () => {
+    const queue = new WaitQueue<Item>(9);
+    const items = ['a', 'b', 'c', 'd', 'e'].map((id) => item(id));
+    for (const each of items) queue.push(each);
+    const [a, , c, , e] = items;
+    for (const each of [c, a, e]) expect(each && queue.remove(each)).toBe(true);
+    expect(c && queue.remove(c)).toBe(false);
+    queue.push(item('f'));
+    expect(drain(queue)).toEqual(['b', 'd', 'f']);
+    expect([queue.depth, queue.shift(), queue.oldestAt('unset')]).toEqual([0, undefined, undefined]);
+  });
+
   test('L-13: the oldest of each class', () => {
     const queue = new WaitQueue<Item>(3);
     queue.push(item('a', 'low', 1));
