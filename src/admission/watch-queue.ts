@@ -4,6 +4,7 @@ import { QUEUE_RESULTS, type QueueResult } from '../core/terms.ts';
 import { addEarly, type Watched } from '../load-recorder.ts';
 import type { Recorder } from '../recorder.ts';
 import type { NumberCell } from '../telemetry/metrics.ts';
+import { textOf } from '../text-of.ts';
 import { checkName } from './options.ts';
 import { QueueModel } from './queue-model.ts';
 
@@ -27,13 +28,13 @@ export interface QueueState {
 /**
  * Shows the depth, the age of the oldest and the useful life of a queue such as p-queue's, and what its totals tell:
  * what became of its items, and when the backlog is gone. `read` is asked at each collection and must be quick; where
- * it throws or tells no numbers, those that are there stay and the fault is counted. Returns its undo. Throws RangeError for a name
+ * it throws or tells no finite numbers, those that are there stay and the fault is counted. Returns its undo. Throws RangeError for a name
  * that cannot be a label, that is taken, or is one too many.
  */
 export function watchQueue(name: string, read: () => QueueState): () => void {
   checkName('watchQueue', name);
   if (typeof read !== 'function')
-    throw new RangeError(`watchQueue: read must be a function, got ${String(read)}`);
+    throw new RangeError(`watchQueue: read must be a function, got ${textOf(read)}`);
   const queue = new WatchedQueue(name, read);
   return activeRecorder()?.load.add(queue) ?? addEarly(queue);
 }
@@ -110,15 +111,11 @@ function stateOf(state: QueueState): QueueState {
   const { depth, oldestAt, usefulLifeMs, entered, repeats, left = {}, work } = state;
   const needed = work === undefined ? [depth] : [depth, work.waiting, work.entered, work.done];
   const others = [oldestAt, usefulLifeMs, entered, repeats, ...Object.values(left)];
-  if ([...needed, ...others.filter((value) => value !== undefined)].every(isNumber)) return state;
-  throw new TypeError('what read tells must be numbers');
+  if ([...needed, ...others.filter((value) => value !== undefined)].every(Number.isFinite)) return state;
+  throw new TypeError('what read tells must be finite numbers');
 }
 
-function isNumber(value: unknown): boolean {
-  return typeof value === 'number';
-}
-
-/** A running total of somebody else's: what is no number, or less than before, does not count. */
+/** A running total of somebody else's: what is less than before does not count. */
 function raise(cell: NumberCell, total: number): void {
-  if (total > cell.value && total < Infinity) cell.value = total;
+  if (total > cell.value) cell.value = total;
 }

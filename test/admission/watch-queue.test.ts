@@ -129,18 +129,24 @@ describe('L-15, L-16, T-34: nothing leaves without a word', () => {
     ['an oldest that is none', () => ({ depth: 1, oldestAt: null })],
     ['totals that are none', () => ({ depth: 1, entered: '5', left: { started: 1 } })],
     ['work that is none', () => ({ depth: 1, work: {} })],
+    ['a depth without end', () => ({ depth: Infinity })],
+    ['an oldest without end', () => ({ depth: 1, oldestAt: -Infinity })],
+    ['a useful life without end', () => ({ depth: 1, usefulLifeMs: Infinity })],
+    ['totals without end', () => ({ depth: 1, entered: Infinity, left: {} })],
+    ['work without end', () => ({ depth: 1, work: { waiting: Infinity, entered: 1, done: 0 } })],
+    ['NaN', () => ({ depth: Number.NaN })],
   ])('a read that tells no numbers (%s) is a fault, and spoils no page', (_, tell) => {
     collect(0, { depth: 3 });
     // Plain JavaScript can give anything.
     collect(1_000, tell() as unknown as QueueState);
     expect(t.value('internalErrors')).toBe(1);
     expect(t.value('queueDepth')).toBe(3);
-    expect(createTextWriter(t.recorder.families)()).not.toMatch(/ (undefined|NaN|\[object)/);
+    expect(createTextWriter(t.recorder.families)()).not.toMatch(/ (undefined|NaN|\[object|[+-]?Inf)/);
   });
 
   test('totals that make no sense change nothing', () => {
     collect(0, { depth: 0, entered: 9, left: { started: 9 } });
-    collect(1_000, { depth: 0, entered: Number.NaN, left: { started: -1 } });
+    collect(1_000, { depth: 0, entered: 8, left: { started: -1 } });
     expect([t.value('queueEntered'), t.value('queueLeft')]).toEqual([9, 9]);
   });
 });
