@@ -6,6 +6,7 @@
 #   .tools/bin/compose-check          the parser of docker compose, from test/deploy/compose-check
 #   .tools/bin/grafana-check          the schema of Grafana's dashboards, from test/dashboards/grafana-check
 #   amtool, prometheus-alertmanager   Debian's
+#   rabbitmq-server                   Debian's
 # What is there already is left alone. What cannot be had is said in one line, and its tests are skipped. The exit code
 # is 0 either way. Usage: scripts/real-parts.sh [otelcol] [promtool] [prometheus] [victoria-metrics] [compose-check]
 # [grafana-check] [alertmanager]; without arguments, all.
@@ -75,21 +76,31 @@ build() {
   fi
 }
 
+# A part and its package of Debian. Nothing that it brings is started by the installation.
+debian() {
+  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+    echo "real parts: no $1 here: its tests will be skipped"
+  elif ! { apt-get update -qq &&
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2"; } >"$log/$1" 2>&1; then
+    echo "real parts: $1 cannot be installed ($(tail -n 1 "$log/$1")): its tests will be skipped"
+  fi
+}
+
 alertmanager() {
   command -v amtool >/dev/null && command -v prometheus-alertmanager >/dev/null && return
-  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-    echo 'real parts: no Alertmanager here: its tests will be skipped'
-  elif ! { apt-get update -qq &&
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus-alertmanager; } >"$log/alertmanager" 2>&1; then
-    echo "real parts: Alertmanager cannot be installed ($(tail -n 1 "$log/alertmanager")): its tests will be skipped"
-  fi
+  debian alertmanager prometheus-alertmanager
+}
+
+rabbitmq() {
+  [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] && return
+  debian rabbitmq rabbitmq-server
 }
 
 for part in "${@:-all}"; do
   case $part in
-    all) for each in promtool prometheus otelcol victoria-metrics compose-check grafana-check; do build "$each"; done; alertmanager ;;
+    all) for each in promtool prometheus otelcol victoria-metrics compose-check grafana-check; do build "$each"; done; alertmanager; rabbitmq ;;
     otelcol | promtool | prometheus | victoria-metrics | compose-check | grafana-check) build "$part" ;;
-    alertmanager) alertmanager ;;
+    alertmanager | rabbitmq) "$part" ;;
     *) echo "real parts: no part is called $part" >&2; exit 1 ;;
   esac
 done

@@ -1,4 +1,5 @@
 /** A call by hand, to a dependency whose library has no adapter here. */
+import type { Span } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import { endingOf } from '../call-ending.ts';
 import type { CallEnding } from '../call-recorder.ts';
@@ -13,6 +14,8 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
   /** What kind of work it is; `other` when left out. */
   readonly kind?: Exclude<WorkKind, 'handler'> | undefined;
+  /** The span of the call, for its details, where it is still recording when the call ends. */
+  readonly span?: Span | undefined;
 }
 
 /** Says where a call stands. Both may be called at any time, and do nothing once the call has ended. */
@@ -64,6 +67,7 @@ class HandCall {
     this.#sentPhase = kind === 'sql' ? 'db_execution' : 'request';
     const target = recorder.calls.target(dependency, undefined, kind);
     this.#record = recorder.calls.begin(target, recorder.clock.now(), this.#timeoutMs);
+    this.#record.span = options?.span;
   }
 
   run<T>(work: (call: ManualCall) => T): T {

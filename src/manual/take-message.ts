@@ -48,11 +48,13 @@ export function takeMessage<T>(headers: unknown, work: () => T, options: Message
 
 function open(recorder: Recorder, given: unknown, options: Partial<MessageOptions> = {}): RequestRecord {
   const now = recorder.clock.now();
+  // The two clocks at one moment: what is done in between would make the message older.
+  const wallNowMs = Date.now();
   const trusted = options.trusted ?? recorder.config.isTrusted(undefined);
   const headers = headerTexts(given);
   const received = readBudget(headers, { trusted });
   const { sentWallMs, remainingMs } = received;
-  const ageMs = messageAgeMs({ ageMs: options.ageMs, sentWallMs, remainingMs, wallNowMs: Date.now() });
+  const ageMs = messageAgeMs({ ageMs: options.ageMs, sentWallMs, remainingMs, wallNowMs });
   const record = arrive(recorder, received, trusted, nameOf(options.operation), now - ageMs, now);
   // Most of it was spent in the broker, while this process had other things to do or none.
   record.ledger.ownBusyMs = Math.min(ageMs, recorder.clock.waitMs(now));

@@ -1,3 +1,4 @@
+import type { Span } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { activateRecorder, deactivateRecorder } from '../../src/active.ts';
 import type { CancelSource, Phase } from '../../src/core/terms.ts';
@@ -130,6 +131,42 @@ describe('phases', () => {
     kept?.sent();
     expect([phaseS('request'), phaseS('response'), phaseS('connect')]).toEqual([0.01, 0.01, 0]);
     expect(records[0]?.dispatchedAt).toBe(records[0]?.startedAt);
+  });
+});
+
+describe('details on a span of the service', () => {
+  test('with what is known when the call ends, where the span still records', async () => {
+    const attributes: Record<string, unknown> = {};
+    const span = {
+      isRecording: () => true,
+      setAttribute: (key: string, value: unknown) => {
+        attributes[key] = value;
+      },
+      addEvent() {},
+    } as unknown as Span; // What is written to it is all that is looked at.
+    await play(
+      100,
+      async (call) => {
+        call.enter('queue');
+        await sleep(120);
+        throw Object.assign(new Error(), { name: 'AbortError' });
+      },
+      { span },
+    );
+    expect(attributes).toMatchObject({
+      'time_budget.dependency': 'stock',
+      'time_budget.remaining_before_ms': 100,
+      'time_budget.remaining_after_ms': -20,
+      'time_budget.phase.queue_ms': 120,
+      'time_budget.expiry.phase': 'queue',
+      'time_budget.cancel.source': 'inherited_deadline',
+    });
+  });
+
+  test('what is no span costs the details alone', () => {
+    const span = {} as unknown as Span;
+    expect(recordCall('stock', () => 7, { span })).toBe(7);
+    expect([t.value('calls', { dependency: 'stock' }), t.value('executing')]).toEqual([1, 0]);
   });
 });
 
