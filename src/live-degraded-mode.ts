@@ -14,6 +14,7 @@ export const DEFAULT_WINDOW_MS = 1_000;
 
 export class LiveDegradedMode implements Watched {
   readonly kind = 'mode';
+  readonly madeBy = 'degradedMode';
   readonly name: string;
   readonly trigger: string;
   readonly #settings: DegradedModeSettings;

@@ -14,6 +14,8 @@ import { ATTR, MAX_MODES, MAX_QUEUES } from './telemetry/names.ts';
 export interface Watched {
   readonly kind: 'queue' | 'mode';
   readonly name: string;
+  /** The function that made it, for what is wrong with its name. */
+  readonly madeBy: 'admission' | 'watchQueue' | 'watchBulkhead' | 'degradedMode';
   /** Makes its series at 0. Once for each recorder. */
   connect(recorder: Recorder): void;
   /** Brings up to date what nothing else does. */
@@ -148,13 +150,14 @@ export class LoadRecorder {
 /** `names`: those that cannot be taken back. */
 function refuseExcess(
   list: readonly Watched[],
-  { kind, name }: Watched,
+  { kind, name, madeBy }: Watched,
   names: ReadonlySet<string> = new Set(list.filter((each) => each.kind === kind).map((each) => each.name)),
 ): void {
-  if (find(list, kind, name) !== undefined) throw new RangeError(`there is a ${kind} ${name} already`);
+  if (find(list, kind, name) !== undefined)
+    throw new RangeError(`${madeBy}: there is a ${kind} ${name} already`);
   const most = kind === 'mode' ? MAX_MODES : MAX_QUEUES;
   if (names.size < most || names.has(name)) return;
-  throw new RangeError(`at most ${most} names of one kind, ${name} is one too many`);
+  throw new RangeError(`${madeBy}: at most ${most} names of one kind, ${name} is one too many`);
 }
 
 function find(list: readonly Watched[], kind: Watched['kind'], name: string): Watched | undefined {

@@ -46,6 +46,7 @@ function isBulkhead(value: Bulkhead | null | undefined): boolean {
 
 class WatchedBulkhead implements Watched {
   readonly kind = 'queue';
+  readonly madeBy = 'watchBulkhead';
   readonly name: string;
   readonly #bulkhead: Bulkhead;
   /** The most that was ever free. */

@@ -26,6 +26,7 @@ const atRoot = AsyncLocalStorage.snapshot();
 
 export class Gate implements Watched {
   readonly kind = 'queue';
+  readonly madeBy = 'admission';
   readonly name: string;
   readonly #options: CheckedOptions;
   readonly #queue: WaitQueue<Permit>;

@@ -41,6 +41,7 @@ export function watchQueue(name: string, read: () => QueueState): () => void {
 
 class WatchedQueue implements Watched {
   readonly kind = 'queue';
+  readonly madeBy = 'watchQueue';
   readonly name: string;
   readonly #read: () => QueueState;
   #recorder: Recorder | undefined;

@@ -147,9 +147,9 @@ export const PASSING_UNITS: readonly Exclude<RetryBudgetUnit, 'concurrent_attemp
 export function floorAmount(policy: FloorPolicy, attemptCost: number): number {
   if (policy.isDerived === true) return 0;
   // A caller in plain JavaScript can leave it out, and would get a budget that locks itself out.
-  const floor: LowSuccessFloor | undefined = policy.floor;
-  if (floor === undefined) {
-    throw new RangeError('floor must be declared where successes feed the budget, got undefined');
+  const floor: LowSuccessFloor | null | undefined = policy.floor;
+  if (floor === undefined || floor === null) {
+    throw new RangeError(`floor must be declared where successes feed the budget, got ${String(floor)}`);
   }
   checkWhole('floor.attempts', floor.attempts, 1, 1_000);
   checkRange('floor.everyMs', floor.everyMs, ...WINDOW_BOUNDS_MS);

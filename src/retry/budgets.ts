@@ -6,6 +6,8 @@ import type { RetryBudget } from '../core/retry-budget.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
 import { addEarly, earlyBudget } from '../retry-recorder.ts';
 import { textOf } from '../text-of.ts';
+import { isObject } from './adapter.ts';
+import { inCall } from './in-call.ts';
 
 /** A budget; `dependencies` share it. Left out: the dependency of the budget's own name. */
 export type SharedRetryBudgetOptions = RetryBudgetOptions & {
@@ -16,10 +18,14 @@ export type SharedRetryBudgetOptions = RetryBudgetOptions & {
  * The one budget of this name in this process. Made on the first call; one of the configuration file stands before
  * what the code says, so that it can be changed without a release. Calls of its dependencies feed it. Its amounts
  * are told as `retry_budget_*`, with its name as `dependency`. Its `now` is `performance.now()`.
- * Throws RangeError that names an option out of its bounds or what is no name, and Error where there is no budget of this name and no
- * options are given.
+ * Throws RangeError that names an option out of its bounds, a key of another model or what is no name, and Error where
+ * there is no budget of this name and no options are given.
  */
 export function retryBudget(name: string, options?: SharedRetryBudgetOptions): RetryBudget {
+  if (typeof name !== 'string' || name === '')
+    throw new RangeError(`retryBudget: name must be a text, got ${textOf(name)}`);
+  if (options !== undefined && !isObject(options))
+    throw new RangeError(`retryBudget: options must be an object, got ${textOf(options)}`);
   const recorder = activeRecorder();
   const known = recorder?.retries.get(name) ?? earlyBudget(name);
   if (known !== undefined) {
@@ -29,13 +35,11 @@ export function retryBudget(name: string, options?: SharedRetryBudgetOptions): R
     return known;
   }
   if (options === undefined) throw new Error(`retryBudget: there is no budget ${name}, and no options`);
-  if (typeof name !== 'string' || name === '')
-    throw new RangeError(`retryBudget: name must be a text, got ${textOf(name)}`);
   const { dependencies = [name] } = options;
   // A text is a list of letters, and none of them a dependency.
   if (!Array.isArray(dependencies) || !dependencies.every((each) => typeof each === 'string'))
     throw new RangeError(`retryBudget: dependencies must be a list of names, got ${textOf(dependencies)}`);
-  const budget = new LiveRetryBudget(name, dependencies, options);
+  const budget = inCall(`retryBudget: ${name}`, () => new LiveRetryBudget(name, dependencies, options));
   if (recorder === undefined) addEarly(budget);
   else recorder.retries.add(budget);
   return budget;

@@ -9,7 +9,9 @@ import { currentScope } from '../current.ts';
 import { runMarked } from '../marked-scope.ts';
 import { BudgetError, type RaceMark, type Scope } from '../records.ts';
 import { signalOf } from '../scope-signal.ts';
+import { textOf } from '../text-of.ts';
 import { askSafely, withRecorder } from './adapter.ts';
+import { inCall } from './in-call.ts';
 import { findTarget } from './target.ts';
 
 export interface HedgeOptions {
@@ -38,9 +40,11 @@ export function hedge<T>(
   options: HedgeOptions,
   attempt: (signal: AbortSignal, ordinal: number) => Promise<T>,
 ): Promise<T> {
-  const { afterMs, maxAttempts = 2 } = options;
-  if (!(afterMs >= 0)) throw new RangeError(`hedge: afterMs must be a number >= 0, got ${String(afterMs)}`);
-  checkWhole('maxAttempts', maxAttempts, 1, MAX_ATTEMPTS);
+  // Plain JavaScript can leave it out, or give a Symbol, which no comparison takes.
+  const { afterMs, maxAttempts = 2 } = options ?? {};
+  if (typeof afterMs !== 'number' || !(afterMs >= 0))
+    throw new RangeError(`hedge: afterMs must be a number >= 0, got ${textOf(afterMs)}`);
+  inCall('hedge', () => checkWhole('maxAttempts', maxAttempts, 1, MAX_ATTEMPTS));
   return new Promise((resolve, reject) =>
     new Race({ ...options, maxAttempts }, attempt, resolve, reject).start(),
   );

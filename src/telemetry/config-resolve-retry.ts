@@ -1,18 +1,10 @@
-import { createRetryBudget, type RetryBudgetOptions } from '../core/create-retry-budget.ts';
+import { createRetryBudget, foreignKeys, type RetryBudgetOptions } from '../core/create-retry-budget.ts';
 import type { RetryBudgetModel } from '../core/terms.ts';
 import { snakeCase } from './config-schema.ts';
 import type { RetryBudgetDefinition, RetryBudgetSettings } from './config-settings.ts';
 
 /** Retry budgets as they were given: what only their model can tell, and their effective settings. */
 
-const COMMON = ['dependencies', 'model', 'onEmpty', 'policyVersion'] as const;
-/** Keys by model; a key of another model would say something that nothing acts upon. */
-const KEYS: Readonly<Record<RetryBudgetModel, readonly (keyof RetryBudgetDefinition)[]>> = {
-  token_bucket: ['ratio', 'reservePerSecond', 'ttlMs', 'feed', 'unit', 'attemptCost'],
-  grpc_throttling: ['maxTokens', 'tokenRatio', 'floor'],
-  in_flight_percent: ['percent', 'minimum'],
-  fixed_quota: ['capacity', 'attemptCost', 'successAmount', 'unit', 'floor'],
-};
 const REQUIRED: Readonly<Record<RetryBudgetModel, readonly (keyof RetryBudgetDefinition)[]>> = {
   token_bucket: ['ratio', 'reservePerSecond', 'ttlMs'],
   grpc_throttling: ['maxTokens', 'tokenRatio', 'floor'],
@@ -60,10 +52,9 @@ export function retryBudgetProblems(
 
 function keyProblems(name: string, definition: RetryBudgetDefinition, label: Label): string[] {
   const { model } = definition;
-  const isKnown = (key: string): boolean => [...COMMON, ...KEYS[model]].some((known) => known === key);
-  const foreign = Object.entries(definition)
-    .filter(([key, value]) => value !== undefined && !isKnown(key))
-    .map(([key]) => `${label('retryBudgets', name, key)}: not used by the model ${model}`);
+  const foreign = foreignKeys(definition).map(
+    (key) => `${label('retryBudgets', name, key)}: not used by the model ${model}`,
+  );
   const missing = REQUIRED[model]
     .filter((key) => definition[key] === undefined)
     .map((key) => `${label('retryBudgets', name, 'model')}: ${model} needs ${snakeCase(key)}`);

@@ -694,9 +694,11 @@ describe('options', () => {
     expect(() => admission({ name: 'a b', limit: 1 })).toThrow(/a name must be up to 64 letters.*got a b/);
     expect(() => admission({ name: 'other', limit: 1 })).toThrow(RangeError);
     for (let i = 1; i <= 20; i++) admission({ name: `gate${i}`, limit: 1 });
-    expect(() => admission({ name: 'gate20', limit: 1 })).toThrow('there is a queue gate20 already');
+    expect(() => admission({ name: 'gate20', limit: 1 })).toThrow(
+      'admission: there is a queue gate20 already',
+    );
     expect(() => admission({ name: 'gate21', limit: 1 })).toThrow(
-      'at most 20 names of one kind, gate21 is one too many',
+      'admission: at most 20 names of one kind, gate21 is one too many',
     );
   });
 });

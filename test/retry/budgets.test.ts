@@ -151,6 +151,8 @@ describe('the registry', () => {
 
   test.each<[unknown, unknown, string]>([
     [undefined, BUCKET, 'name must be a text, got undefined'],
+    [Symbol('stock'), BUCKET, 'name must be a text, got Symbol(stock)'],
+    ['stock', null, 'options must be an object, got null'],
     ['stock', { ...BUCKET, dependencies: 'stock' }, 'dependencies must be a list of names, got stock'],
     ['stock', { ...BUCKET, dependencies: [5] }, 'dependencies must be a list of names, got 5'],
   ])('what is no name is refused: %o %o', (name, options, message) => {
@@ -160,15 +162,28 @@ describe('the registry', () => {
     expect(make).toThrow(new RangeError(`retryBudget: ${message}`));
   });
 
+  test('keys that are left out, and those of every model, are no foreign ones', () => {
+    start();
+    const floor = undefined;
+    const common = { dependencies: ['stock'], onEmpty: 'degrade', policyVersion: 'v1' } as const;
+    expect(retryBudget('stock', { ...BUCKET, ...common, ...{ floor } }).onEmpty).toBe('degrade');
+  });
+
   test.each([
     [{ ...BUCKET, ratio: 1.5 }, 'ratio must be in 0..1, got 1.5'],
     [{ ...BUCKET, ratio: Number.NaN }, 'ratio must be in 0..1, got NaN'],
     [{ ...BUCKET, reservePerSecond: -1 }, 'reservePerSecond must be in 0..1000000, got -1'],
     [{ ...BUCKET, ttlMs: 0 }, 'ttlMs must be in 1000..60000, got 0'],
+    [{ ...BUCKET, capacity: 5 }, 'capacity is not used by the model token_bucket'],
+    [{ ...BUCKET, ratoi: 0.1 }, 'ratoi is not used by the model token_bucket'],
+    [
+      { model: 'grpc_throttling', maxTokens: 10, tokenRatio: 0.1, floor: null } as unknown as typeof BUCKET,
+      'floor must be declared where successes feed the budget, got null',
+    ],
     [{ ...BUCKET, model: 'leaky' as 'token_bucket' }, 'model must be one of token_bucket, grpc_throttling'],
   ])('an impossible budget is refused with its bound: %o', (options, message) => {
     start();
-    expect(() => retryBudget('stock', options)).toThrow(message);
+    expect(() => retryBudget('stock', options)).toThrow(`retryBudget: stock: ${message}`);
     expect(() => retryBudget('stock')).toThrow('there is no budget stock');
   });
 });

@@ -253,7 +253,10 @@ describe('S-24: attempts that overlap', () => {
     const run = (bounds: object) => () => hedge({ ...options, ...bounds }, async () => 'at once');
     expect(run({ afterMs: -1 })).toThrow('hedge: afterMs must be a number >= 0, got -1');
     expect(run({ afterMs: Number.NaN })).toThrow(RangeError);
-    expect(run({ maxAttempts: 0 })).toThrow('maxAttempts must be in 1..10, got 0');
+    // Plain JavaScript can give anything.
+    expect(run({ afterMs: Symbol('5') })).toThrow('hedge: afterMs must be a number >= 0, got Symbol(5)');
+    expect(() => hedge(undefined as never, async () => '')).toThrow('hedge: afterMs must be a number >= 0');
+    expect(run({ maxAttempts: 0 })).toThrow('hedge: maxAttempts must be in 1..10, got 0');
     expect(run({ maxAttempts: 11 })).toThrow(RangeError);
     for (const bounds of [{ afterMs: 0 }, { maxAttempts: 1 }, { maxAttempts: 10 }]) {
       expect(await run(bounds)()).toBe('at once');
