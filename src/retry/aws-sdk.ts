@@ -11,6 +11,7 @@ import type { RefusalReason } from '../core/terms.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
 import { addEarly, earlyBudget } from '../retry-recorder.ts';
 import { complainOnce, withRecorder } from './adapter.ts';
+import { inCall } from './in-call.ts';
 
 interface Client {
   readonly config: { retryStrategy(): Promise<unknown>; maxAttempts(): Promise<number> };
@@ -38,8 +39,10 @@ const now = (): number => performance.now();
 export function watchAwsRetries<C extends Client>(name: string, client: C, options: AwsRetryOptions = {}): C {
   const quota = options.quota ?? AWS_QUOTA_2026;
   // Made once for its checks: what is wrong is to be known at the start.
-  createRetryBudget(modelOf(quota));
-  checkRange('throttledCost', quota.throttledCost, 0.000001, MAX_COST);
+  inCall('watchAwsRetries: quota', () => {
+    createRetryBudget(modelOf(quota));
+    checkRange('throttledCost', quota.throttledCost, 0.000001, MAX_COST);
+  });
   const { retryStrategy, maxAttempts } = client?.config ?? {};
   if (typeof retryStrategy !== 'function' || typeof maxAttempts !== 'function') {
     complainOnce('the AWS SDK', 'a client has no retryStrategy and maxAttempts', 'its quota is not seen');
@@ -60,7 +63,7 @@ interface ErrorInfo {
 }
 
 type Quota = NonNullable<AwsRetryOptions['quota']>;
-type Refresh = (token: Token, info: ErrorInfo) => Promise<unknown>;
+type Refresh = (token: Token, info?: ErrorInfo) => unknown;
 type RecordSuccess = (token: Token) => unknown;
 
 async function follow(name: string, { config }: Client, quota: Quota): Promise<void> {
@@ -77,28 +80,42 @@ async function follow(name: string, { config }: Client, quota: Quota): Promise<v
 
   const followedRefresh: Refresh = (token, info) => {
     const result = refresh.call(keeper, token, info);
-    const { errorType } = info;
-    if (errorType !== 'TRANSIENT' && errorType !== 'THROTTLING') return result;
-    if (token.getRetryCount() + 1 >= mostAttempts) {
-      refused(name, 'per_request_limit');
-      return result;
-    }
-    const cost = errorType === 'THROTTLING' ? quota.throttledCost : quota.attemptCost;
-    // The strategy takes it at once too, and then waits.
-    const isPaid = budget.tryWithdraw(now(), cost);
-    result.then(undefined, () => {
-      if (isPaid) budget.deposit(now(), 'refund', cost);
-      refused(name, 'retry_budget_empty');
+    guarded(() => {
+      // Strategies of others, from plain JavaScript: with no info there is nothing to follow.
+      const errorType = info?.errorType;
+      if (errorType !== 'TRANSIENT' && errorType !== 'THROTTLING') return;
+      if (token.getRetryCount() + 1 >= mostAttempts) {
+        refused(name, 'per_request_limit');
+        return;
+      }
+      const cost = errorType === 'THROTTLING' ? quota.throttledCost : quota.attemptCost;
+      // The strategy takes it at once too, and then waits.
+      const isPaid = budget.tryWithdraw(now(), cost);
+      Promise.resolve(result).then(undefined, () => {
+        if (isPaid) budget.deposit(now(), 'refund', cost);
+        refused(name, 'retry_budget_empty');
+      });
     });
     return result;
   };
   const followedSuccess: RecordSuccess = (token) => {
-    const cost = token.getRetryCost?.();
-    budget.deposit(now(), cost === undefined ? 'success' : 'refund', cost);
+    guarded(() => {
+      const cost = token.getRetryCost?.();
+      budget.deposit(now(), cost === undefined ? 'success' : 'refund', cost);
+    });
     return recordSuccess.call(keeper, token);
   };
   Reflect.set(keeper, 'refreshRetryTokenForRetry', followedRefresh);
   Reflect.set(keeper, 'recordSuccess', followedSuccess);
+}
+
+/** What a strategy of others lacks must not reach the SDK. The budget counts before the start of the package as well. */
+function guarded(record: () => void): void {
+  try {
+    record();
+  } catch {
+    activeRecorder()?.families.internalErrors.cell().add(1);
+  }
 }
 
 /** The strategy that has the tokens: the adaptive one has a standard one inside. */

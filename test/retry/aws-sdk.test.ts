@@ -236,6 +236,38 @@ describe('the budget of a client', () => {
     [{ throttledCost: Number.NaN }, 'throttledCost must be in 0.000001..1000000, got NaN'],
   ])('a quota that cannot be is refused with its bound: %o', (wrong, message) => {
     const quota = { ...AWS_QUOTA, ...wrong };
-    expect(() => watchAwsRetries('sqs', createClient({}), { quota })).toThrow(new RangeError(message));
+    expect(() => watchAwsRetries('sqs', createClient({}), { quota })).toThrow(
+      new RangeError(`watchAwsRetries: quota: ${message}`),
+    );
+  });
+
+  /** A strategy of plain JavaScript, followed as the budget of a client. */
+  async function followed(refresh: () => unknown) {
+    const keeper = {
+      refreshRetryTokenForRetry: (..._given: unknown[]) => refresh(),
+      recordSuccess: (..._given: unknown[]) => 'done',
+    };
+    watchAwsRetries('sqs', {
+      config: { retryStrategy: async () => keeper, maxAttempts: async () => 3 },
+    });
+    await watched();
+    return keeper;
+  }
+  const token = { getRetryCount: () => 0 };
+  const transient = { errorType: 'TRANSIENT' };
+
+  test('a foreign strategy whose refresh gives no promise, and is given no info', async () => {
+    const keeper = await followed(() => 'token');
+    expect(keeper.refreshRetryTokenForRetry(token)).toBe('token');
+    expect(balance()).toBe(500);
+    expect(keeper.refreshRetryTokenForRetry(token, transient)).toBe('token');
+    expect([balance(), t.value('internalErrors')]).toEqual([486, 0]);
+  });
+
+  test('a foreign strategy that has no tokens: the fault is counted, and the SDK does not see it', async () => {
+    const keeper = await followed(() => 'token');
+    expect(keeper.refreshRetryTokenForRetry(undefined, transient)).toBe('token');
+    expect(keeper.recordSuccess(undefined)).toBe('done');
+    expect([balance(), t.value('internalErrors')]).toEqual([500, 2]);
   });
 });
