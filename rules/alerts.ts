@@ -3,6 +3,7 @@ import { burnAlerts } from './alerts-burn.ts';
 import { contractAlerts } from './alerts-contract.ts';
 import { loadAlerts } from './alerts-load.ts';
 import { retryAlerts } from './alerts-retries.ts';
+import { saturationAlerts } from './alerts-saturation.ts';
 import { timeAlerts } from './alerts-time.ts';
 import { wasteAlerts } from './alerts-waste.ts';
 import type { Alert } from './rule.ts';
@@ -15,6 +16,7 @@ export function alerts(words: Vocabulary): readonly Alert[] {
     ...retryAlerts(words),
     ...wasteAlerts(words),
     ...timeAlerts(words),
+    ...saturationAlerts(words),
     ...loadAlerts(words),
     ...contractAlerts(words),
   ];

@@ -127,6 +127,22 @@ export const PARAMETERS = {
     'p95 of the wait for a connection: a healthy pool has one at once.',
   ),
   poolWaitFor: duration('5m', 'Before requests run out of time in it.'),
+  loopDelaySeconds: number(
+    0.25,
+    [0.001, 3600],
+    'Longest wait in every 15 to 30 s, all through the rate window: a quarter of a budget of one second. A single wait is gone from the metric after 30 s.',
+  ),
+  loopDelayFor: duration('5m', 'Longer than a start, which computes.'),
+  heapShare: share(
+    0.85,
+    'Lowest heap of the rate window, so after a collection, as a share of its limit. Processes were seen to end from 0.93 on, with 0.89 and more as their lowest of a second.',
+  ),
+  heapFor: duration('2m', 'The rate window has looked for long enough; near the end it goes fast.'),
+  openFilesShare: share(
+    0.8,
+    'Open descriptors as a share of their limit; those that hang add up for minutes before the rest is used.',
+  ),
+  openFilesFor: duration('5m', 'Longer than a burst of connections.'),
   shedShare: share(0.01, 'Share of what was offered that was shed.'),
   shedOrdinary: number(
     1.1,
