@@ -113,12 +113,14 @@ export interface WorkOptions {
 /**
  * Runs work under at most `ms` milliseconds, never more than what is left already. Outside a request it is a
  * request of its own (a job, a message), recorded with its outcome. Throws RangeError for a negative or
- * missing number, before the work starts.
+ * missing number, before the work starts: a budget that nobody can name is the caller's error. Options that are none
+ * say nothing.
  */
 export function withBudget<T>(ms: number, work: () => T, options: WorkOptions = {}): T {
-  if (!(ms >= 0)) throw new RangeError(`withBudget: ms must be a number >= 0, got ${String(ms)}`);
+  if (typeof ms !== 'number' || !(ms >= 0))
+    throw new RangeError(`withBudget: ms must be a number >= 0, got ${textOf(ms)}`);
   const outer = currentScope();
-  if (outer === undefined) return runRoot(ms, work, options);
+  if (outer === undefined) return runRoot(ms, work, options ?? {});
   const scope: Scope = {
     request: outer.request,
     deadlineAt: Math.min(outer.deadlineAt, now() + ms),

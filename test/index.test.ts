@@ -76,6 +76,25 @@ describe('outside a request', () => {
     expect(work).not.toHaveBeenCalled();
   });
 
+  test.each([
+    ['a text', '100'],
+    ['a large number', 100n],
+    ['a symbol', Symbol('100')],
+    ['nothing', undefined],
+    ['an object without a text', Object.create(null)],
+  ])('withBudget refuses %s by name, in a request as well', (_, ms) => {
+    // Plain JavaScript can give anything.
+    const run = () => withBudget(ms as number, () => 1);
+    const message = /^withBudget: ms must be a number >= 0, got /;
+    expect(run).toThrow(message);
+    expect(run).toThrow(RangeError);
+    expect(() => runInScope(request(100), run)).toThrow(message);
+  });
+
+  test.each([null, undefined, 5, 'nightly'])('withBudget takes %o for no options', (options) => {
+    expect(withBudget(100, () => remainingMs(), options as unknown as object)).toBe(100);
+  });
+
   test('withBudget works where the package was not started', async () => {
     deactivateRecorder(t.recorder);
     expect(withBudget(50, () => remainingMs())).toBe(50);

@@ -9,6 +9,7 @@ import {
   type AttemptOwner,
   type EmptyBehaviour,
   type ErrorClass,
+  OTHER,
   type RefusalReason,
   UNKNOWN,
 } from '../core/terms.ts';
@@ -92,9 +93,11 @@ export function groundsFor(answer: RetryAnswer): Grounds | undefined {
  * Asked once per failed attempt, before the wait. Where it says no, throw the error at hand. A repeat that is let
  * through and then not made pays its token back: `backoff(answer)` and the end of the request see to that.
  * Outside a request there is no deadline; where the package is not started, only class and attempts count.
+ * Never throws: it stands where a request has an error at hand, which must not be replaced. What plain JavaScript leaves
+ * out, or gives as a number and is none, was not said; without attempts the answer is no.
  */
 export function mayRetry(ask: RetryAsk): RetryAnswer {
-  return askIn(currentScope(), ask, 'service');
+  return askIn(currentScope(), ask ?? NOTHING_ASKED, 'service');
 }
 
 /**
@@ -111,13 +114,14 @@ export function askIn(
   const errorClass = classOf(ask, failure);
   const isSafe = ask.isSafe ?? true;
   const backoffMs = Math.max(waitOf(ask.backoffMs), waitOf(ask.retryAfterMs ?? failure.retryAfterMs));
+  const cost = numberIn(ask.cost);
   const question = {
     errorClass,
     isSafe,
-    attempts: ask.attempt,
-    maxAttempts: ask.maxAttempts,
+    attempts: numberIn(ask.attempt) ?? Number.NaN,
+    maxAttempts: numberIn(ask.maxAttempts) ?? Number.NaN,
     backoffMs,
-    cost: ask.cost !== undefined && ask.cost > 0 ? ask.cost : undefined,
+    cost: cost !== undefined && cost > 0 ? cost : undefined,
     isBlocked: ask.isBlocked,
     hasFailed: !failure.isBlocked && !isRunning,
   };
@@ -126,7 +130,7 @@ export function askIn(
 
   const now = recorder.clock.now();
   const { target, settings } = findTarget(recorder, ask.dependency);
-  const permitted = Number.isFinite(ask.maxAttempts) ? ask.maxAttempts : undefined;
+  const permitted = Number.isFinite(question.maxAttempts) ? question.maxAttempts : undefined;
   if (permitted !== undefined)
     recorder.calls.attempts.permitted(target.dependency, owner ?? UNKNOWN, permitted);
   const known = recorder.retries.of(target.name);
@@ -135,7 +139,8 @@ export function askIn(
     {
       ...question,
       remainingMs: scope === undefined || scope.deadlineAt === Infinity ? undefined : scope.deadlineAt - now,
-      expectedAttemptMs: ask.expectedAttemptMs ?? recorder.typical.dependency(target.dependency, now)?.p95Ms,
+      expectedAttemptMs:
+        numberIn(ask.expectedAttemptMs) ?? recorder.typical.dependency(target.dependency, now)?.p95Ms,
       reserveMs: recorder.config.reserveMsFor(scope?.request.operation, settings),
       isCallerGone: scope?.request.cancelSource !== undefined && !scope.detached,
     },
@@ -144,7 +149,7 @@ export function askIn(
   );
   const mode = settings?.mode ?? recorder.config.calls.mode;
   const isEnforced = mode === 'enforce';
-  const isOwnLimit = !isRetryable(errorClass, isSafe) || !(ask.attempt < ask.maxAttempts);
+  const isOwnLimit = !isRetryable(errorClass, isSafe) || !(question.attempts < question.maxAttempts);
   const isAllowed = decision.isAllowed || (!decision.isBlocked && !isEnforced && !isOwnLimit);
   if (decision.refusal !== undefined) recordRefusal(recorder, scope, target, decision, mode);
   if (!isAllowed && decision.refusal === 'retry_budget_empty' && budget !== undefined) {
@@ -205,10 +210,23 @@ function recordRefusal(
   });
 }
 
-/** What is no number is no wait: as a timer, NaN would be the longest there is. */
-function waitOf(ms: number | undefined): number {
-  return ms !== undefined && ms > 0 ? ms : 0;
+/** A text or a BigInt is the number that it says; a Symbol or an object, with which no sum can be made, is none. */
+function numberIn(value: unknown): number | undefined {
+  const number = typeof value === 'string' || typeof value === 'bigint' ? Number(value) : value;
+  return typeof number === 'number' && !Number.isNaN(number) ? number : undefined;
 }
+
+/** What is no number is no wait: as a timer, NaN would be the longest there is. */
+function waitOf(ms: unknown): number {
+  return Math.max(0, numberIn(ms) ?? 0);
+}
+
+const NOTHING_ASKED: RetryAsk = {
+  dependency: OTHER,
+  error: undefined,
+  attempt: Number.NaN,
+  maxAttempts: Number.NaN,
+};
 
 const NOTHING_READ: Failure = {
   errorClass: 'unknown_outcome',

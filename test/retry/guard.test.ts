@@ -142,6 +142,40 @@ describe('the answer', () => {
     expect(mayRetry(ask()).refusal).toBe('retry_budget_empty');
   });
 
+  test.each([undefined, null, 5, 'stock', {}])('asked with %o it says no, and throws nothing', (none) => {
+    // Plain JavaScript can give anything; started or not.
+    const run = () => mayRetry(none as unknown as RetryAsk);
+    expect(run()).toMatchObject({ isAllowed: false, refusal: 'per_request_limit' });
+    expect(runInScope(enter(100), run)).toMatchObject({ isAllowed: false, refusal: 'per_request_limit' });
+    deactivateRecorder(t.recorder);
+    expect(run()).toMatchObject({ isAllowed: false, refusal: 'per_request_limit' });
+  });
+
+  test('what is no number was not said, and a text or a BigInt says one', () => {
+    retryBudget('stock', { ...BUCKET, reservePerSecond: 2 });
+    const given = (value: unknown) => {
+      const number = value as number;
+      return { backoffMs: number, retryAfterMs: number, expectedAttemptMs: number, cost: number };
+    };
+    runInScope(enter(5_000), () => {
+      for (const none of [Symbol('5'), {}, Object.create(null), 'soon', Number.NaN]) {
+        expect(mayRetry(ask(given(none)))).toMatchObject({ isAllowed: true, backoffMs: 0, neededMs: 0 });
+        expect(mayRetry(ask({ attempt: none as number })).refusal).toBe('per_request_limit');
+        expect(mayRetry(ask({ maxAttempts: none as number })).refusal).toBe('per_request_limit');
+      }
+      for (const two of ['2', 2n] as unknown[]) {
+        const number = two as number;
+        expect(mayRetry(ask({ ...given(two), attempt: number, maxAttempts: 3 }))).toMatchObject({
+          isAllowed: true,
+          attempt: 3,
+          backoffMs: 2,
+          neededMs: 4,
+        });
+        expect(mayRetry(ask({ maxAttempts: number })).isAllowed).toBe(true);
+      }
+    });
+  });
+
   test('R-30: what is refused for its time costs no token', () => {
     retryBudget('stock', BUCKET);
     const record = enter(100);
