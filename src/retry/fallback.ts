@@ -5,6 +5,7 @@ import { currentScope } from '../current.ts';
 import { runMarked } from '../marked-scope.ts';
 import type { FallbackMark } from '../records.ts';
 import { ATTR, EVENT } from '../telemetry/names.ts';
+import { whenSettled } from '../when-settled.ts';
 import { withRecorder } from './adapter.ts';
 import { readFailure } from './failure.ts';
 import { findTarget } from './target.ts';
@@ -36,20 +37,10 @@ export function watchFallback<A extends unknown[], R>(
     });
     if (begun === undefined) return fallback.apply(this, args);
     const { mark, startedAt } = begun;
-    let result: R;
-    try {
-      result = runMarked({ fallback: mark }, () => fallback.apply(this, args));
-    } catch (error) {
-      end(mark, startedAt, resultOf(error));
-      throw error;
-    }
-    if (result instanceof Promise) {
-      result.then(
-        () => end(mark, startedAt, 'answered'),
-        (error: unknown) => end(mark, startedAt, resultOf(error)),
-      );
-    } else end(mark, startedAt, 'answered');
-    return result;
+    return whenSettled(
+      () => runMarked({ fallback: mark }, () => fallback.apply(this, args)),
+      (failed, error) => end(mark, startedAt, failed ? resultOf(error) : 'answered'),
+    );
   };
 }
 

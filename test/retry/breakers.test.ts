@@ -351,6 +351,26 @@ describe('M-27, L-24: a fallback is another piece of work', () => {
     breaker.shutdown();
   });
 
+  test.each([
+    ['in a request', true],
+    ['outside', false],
+  ])('one that fails and that nobody listens to is unhandled, as without us: %s', async (_, isInRequest) => {
+    stage = startRetryStage(server.port, {});
+    const lost = new Error('nobody listens');
+    const run = watchFallback({ dependency: DEPENDENCY, name: 'cache' }, () => Promise.reject(lost));
+    const listeners = process.listeners('unhandledRejection');
+    process.removeAllListeners('unhandledRejection');
+    try {
+      const told = new Promise((resolve) => process.once('unhandledRejection', resolve));
+      if (isInRequest) await stage.inRequest(undefined, async () => void run());
+      else void run();
+      expect(await told).toBe(lost);
+    } finally {
+      for (const listener of listeners) process.on('unhandledRejection', listener);
+    }
+    expect(fallbacks()).toEqual([[DEPENDENCY, 'failed', isInRequest ? 'no' : 'unknown', 1]]);
+  });
+
   test('refused by a quota, failed, and outside a request', async () => {
     stage = startRetryStage(server.port, {});
     const run = watchFallback({ dependency: DEPENDENCY, name: 'second provider' }, (error: unknown) => {
