@@ -88,6 +88,27 @@ describe.each(SERVERS)('a gate on %s', (server) => {
     expect([...clients, waiting].map(({ status }) => status)).toEqual([200, 200, 200]);
   });
 
+  test('S-25: what a timeout of the service answers while it waits was never let in, and nobody has left', async () => {
+    const { dependency, service } = await serve(server, { LIMIT: '1', QUEUE: '1 60000' });
+    const first = new Client(service, '/work/1');
+    await dependency.until(({ working }) => working === 1);
+    expect(await ask(service.port, { path: '/work/late' })).toMatchObject({ status: 503, body: 'too late' });
+    const during = await service.until((each) => each.value('time_budget_outcomes_total') === 1);
+    const { admitted, arriving, ...others } = identities(during);
+    // Only a framework has told the operation of the first one by now.
+    expect([others, admitted + arriving]).toEqual([{ shed: 1, refused: 0, undecided: 0 }, 1]);
+    expect(during.value('time_budget_shed_total', { reason: 'capacity' })).toBe(1);
+    expect(during.value('time_budget_queue_left_total', { queue: 'front', result: 'deleted' })).toBe(1);
+    expect(during.value('time_budget_queue_left_total')).toBe(1);
+    expect(during.value('time_budget_gate_refused_total')).toBe(0);
+    await dependency.open();
+    const after = await service.until(
+      (each) => each.value('time_budget_outcomes_total', { outcome: 'useful' }) === 1,
+    );
+    expect(identities(after)).toEqual({ shed: 1, refused: 0, undecided: 0, admitted: 0, arriving: 0 });
+    expect([first.status, (await dependency.state()).arrivals]).toEqual([200, 1]);
+  });
+
   test('C-08, S-25: the client has left, its call goes on: the permit is held until the dependency is free', async () => {
     const { dependency, service } = await serve(server, { LIMIT: '1' });
     const client = new Client(service, '/work/1');

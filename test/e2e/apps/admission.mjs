@@ -62,6 +62,10 @@ const servers = {
 };
 
 const server = await servers[SERVER]();
-server.prependListener('request', () => seen.asked++);
+server.prependListener('request', (request, response) => {
+  seen.asked++;
+  // A timeout of the service's own, which knows of no gate.
+  if (request.url === '/work/late') setTimeout(() => response.writeHead(503).end('too late'), 80);
+});
 process.on('SIGUSR2', () => console.log(`seen ${JSON.stringify(seen)}.`));
 server.listen(0, '127.0.0.1', () => console.log(`listening on ${server.address().port}`));
