@@ -8,6 +8,7 @@ import { Call, type CallTarget, type NamedTarget } from './core/call.ts';
 import { isErrorStatus } from './core/operations.ts';
 import { MAX_COST } from './core/retry-budget.ts';
 import { NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
+import { awaitedOf, takeEarly } from './early-budgets.ts';
 import { LiveRetryBudget } from './live-retry-budget.ts';
 import type { PendingRepeat, RepeatFacts } from './pending-repeat.ts';
 import type { Recorder } from './recorder.ts';
@@ -17,17 +18,6 @@ import type { CallRecord, RequestRecord, Scope } from './records.ts';
 const MAX_OUTSIDE = 1_000;
 /** Longest delay of a repeat behind its backoff; later it is taken for given up. Only outside a request. */
 const GIVEN_UP_MS = 60_000;
-
-const early: LiveRetryBudget[] = [];
-
-/** Kept for the recorder that is started later. */
-export function addEarly(budget: LiveRetryBudget): void {
-  early.push(budget);
-}
-
-export function earlyBudget(name: string): LiveRetryBudget | undefined {
-  return early.find((budget) => budget.name === name);
-}
 
 export class RetryRecorder {
   readonly #recorder: Recorder;
@@ -41,7 +31,7 @@ export class RetryRecorder {
     for (const { name, dependencies, options } of Object.values(recorder.config.retryBudgets)) {
       this.add(new LiveRetryBudget(name, dependencies, options));
     }
-    for (const budget of early.splice(0)) {
+    for (const budget of takeEarly()) {
       const known = this.add(budget);
       if (known !== budget) budget.standInFor(known);
     }
@@ -63,6 +53,7 @@ export class RetryRecorder {
     const { series, families } = this.#recorder;
     if (this.#byName.size === 0) this.#refreshAtCollection();
     this.#byName.set(budget.name, budget);
+    awaitedOf(budget.name)?.standInFor(budget);
     budget.connect(families, series.dependencies.fold(budget.name));
     for (const dependency of budget.dependencies) {
       this.prepare(dependency);

@@ -276,7 +276,19 @@ describe('degraded modes', () => {
     expect(() => runInScope(record, () => mode.answer(null as unknown as undefined))).not.toThrow();
   });
 
+  test('without the package a mode of the file is off, and the service starts; with it, the file is right', () => {
+    deactivateRecorder(t.recorder);
+    const mode = degradedMode('from-the-file');
+    expect(mode.isActive()).toBe(false);
+    expect(() => mode.answer()).not.toThrow();
+    start({ degradedModes: { 'from-the-file': {} } });
+    mode.enter();
+    expect(t.value('degradedActive', { mode: 'from-the-file' })).toBe(1);
+    expect(mode.isActive()).toBe(true);
+  });
+
   test('what cannot work is refused', () => {
+    start();
     expect(() => degradedMode('x')).toThrow(
       new RangeError('degradedMode: there is no mode x, and no definition'),
     );

@@ -36,7 +36,8 @@ const complained = new Set<string>();
 
 /**
  * The one degraded mode of this name. One of the configuration file stands before what the code says, so that its
- * points can be changed without a release. Throws RangeError for what cannot work, and where neither has it.
+ * points can be changed without a release. Throws RangeError for what cannot work, and where neither has it. While the
+ * package is not started, the file is not read: a mode without a definition is then off until it is.
  */
 export function degradedMode(name: string, definition?: DegradedModeDefinition): DegradedMode {
   checkName('degradedMode', name);
@@ -62,11 +63,14 @@ function find(name: string): LiveDegradedMode | undefined {
 }
 
 function create(name: string, definition: DegradedModeDefinition | undefined): LiveDegradedMode {
-  if (definition === undefined)
-    throw new RangeError(`degradedMode: there is no mode ${name}, and no definition`);
+  const recorder = activeRecorder();
+  if (definition === undefined) {
+    if (recorder !== undefined)
+      throw new RangeError(`degradedMode: there is no mode ${name}, and no definition`);
+    return new LiveDegradedMode(degradedModeSettings({}, name));
+  }
   checkDefinition(name, definition);
   const live = new LiveDegradedMode(degradedModeSettings(definition, name));
-  const recorder = activeRecorder();
   if (recorder === undefined) {
     addEarly(live);
     early.set(name, live);

@@ -8,8 +8,8 @@ import { createRetryBudget, type RetryBudgetOptions } from '../core/create-retry
 import { checkRange, MAX_COST } from '../core/retry-budget.ts';
 import { AWS_QUOTA_2026 } from '../core/retry-budget-quota.ts';
 import type { RefusalReason } from '../core/terms.ts';
+import { addEarly, earlyBudget } from '../early-budgets.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
-import { addEarly, earlyBudget } from '../retry-recorder.ts';
 import { complainOnce, withRecorder } from './adapter.ts';
 import { inCall } from './in-call.ts';
 

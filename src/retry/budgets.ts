@@ -3,8 +3,8 @@ import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import type { RetryBudgetOptions } from '../core/create-retry-budget.ts';
 import type { RetryBudget } from '../core/retry-budget.ts';
+import { addEarly, awaitedBudget, earlyBudget } from '../early-budgets.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
-import { addEarly, earlyBudget } from '../retry-recorder.ts';
 import { textOf } from '../text-of.ts';
 import { isObject } from './adapter.ts';
 import { inCall } from './in-call.ts';
@@ -19,7 +19,8 @@ export type SharedRetryBudgetOptions = RetryBudgetOptions & {
  * what the code says, so that it can be changed without a release. Calls of its dependencies feed it. Its amounts
  * are told as `retry_budget_*`, with its name as `dependency`. Its `now` is `performance.now()`.
  * Throws RangeError that names an option out of its bounds, a key of another model or what is no name, and Error where
- * there is no budget of this name and no options are given.
+ * there is no budget of this name and no options are given. While the package is not started, the file is not read: a
+ * budget without options then refuses nothing until it is, as the service would without the package.
  */
 export function retryBudget(name: string, options?: SharedRetryBudgetOptions): RetryBudget {
   if (typeof name !== 'string' || name === '')
@@ -34,7 +35,10 @@ export function retryBudget(name: string, options?: SharedRetryBudgetOptions): R
     }
     return known;
   }
-  if (options === undefined) throw new Error(`retryBudget: there is no budget ${name}, and no options`);
+  if (options === undefined) {
+    if (recorder === undefined) return awaitedBudget(name);
+    throw new Error(`retryBudget: there is no budget ${name}, and no options`);
+  }
   const { dependencies = [name] } = options;
   // A text is a list of letters, and none of them a dependency.
   if (!Array.isArray(dependencies) || !dependencies.every((each) => typeof each === 'string'))

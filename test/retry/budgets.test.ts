@@ -125,6 +125,15 @@ describe('the registry', () => {
     expect(() => retryBudget('price')).toThrow('there is no budget price, and no options');
   });
 
+  test('without the package a budget of the file refuses nothing, and the service starts; with it, the file is right', () => {
+    const budget = retryBudget('stock');
+    expect(retryBudget('stock')).toBe(budget);
+    for (let i = 0; i < 1_000; i++) expect(budget.tryWithdraw(0)).toBe(true);
+    start({ retryBudgets: { stock: { model: 'in_flight_percent', percent: 20, minimum: 1 } } });
+    expect(budget).toMatchObject({ model: 'in_flight_percent', floor: 1 });
+    expect([budget.tryWithdraw(0), budget.tryWithdraw(0)]).toEqual([true, false]);
+  });
+
   test('the file stands before the code', () => {
     start({ retryBudgets: { stock: { model: 'in_flight_percent', percent: 20, minimum: 3 } } });
     expect(retryBudget('stock', BUCKET)).toMatchObject({ model: 'in_flight_percent', floor: 3 });
