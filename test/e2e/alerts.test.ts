@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Job } from '../support/alert-stage.ts';
+import { brokenTexts, firedAlerts, firingAlerts, untilSeen } from '../support/live-alerts.ts';
 import { isPrometheusInstalled, Prometheus } from '../support/prometheus.ts';
 import { makeRules } from '../support/promtool.ts';
 
@@ -52,7 +53,7 @@ const SETTINGS = {
   'violation-for': ['3m'],
   // Real seconds are not scaled.
   'unknown-seconds': ['8'],
-  // A wait is shown for 30 real seconds, and a busy machine makes some of a second: test/rules has it.
+  // A wait is shown for 30 real seconds, and a busy machine makes some of a second: alerts-of-the-process.test.ts has it.
   without: ['EventLoopSaturated'],
   'missing-offset': ['20m'],
   'missing-for': ['5m'],
@@ -158,28 +159,6 @@ describe.skipIf(!isPrometheusInstalled())('alerts of running services', () => {
     void closeBreaker(5);
   }
 
-  async function until(what: () => string, holds: () => Promise<boolean>): Promise<void> {
-    const giveUpAt = performance.now() + 75_000;
-    while (!(await holds().catch(() => false))) {
-      if (performance.now() > giveUpAt) throw new Error(`too late: ${what()}`);
-      await sleep(250);
-    }
-  }
-
-  /** Annotations of the alerts of a job that fire now. */
-  async function annotations(job: string): Promise<{ name: string; texts: Record<string, string> }[]> {
-    const answer = await fetch(`${prometheus.api}/api/v1/alerts`);
-    // What the HTTP API answers.
-    const { data } = (await answer.json()) as {
-      data: {
-        alerts: { labels: Record<string, string>; annotations: Record<string, string>; state: string }[];
-      };
-    };
-    return data.alerts
-      .filter(({ state, labels }) => state === 'firing' && labels.job === job)
-      .map((alert) => ({ name: alert.labels.alertname ?? '', texts: alert.annotations }));
-  }
-
   /** By job: what begins its situations, and gives what ends them. */
   const FAULTS: { readonly [J in keyof Jobs]: (job: Jobs[J]) => (() => void)[] } = {
     slow({ dependencies: { stock } }) {
@@ -243,34 +222,19 @@ describe.skipIf(!isPrometheusInstalled())('alerts of running services', () => {
     const ends = FAULTS[job](jobs[job]);
     const wanted = EXPECTED[job].map((alert) => `${job} ${alert}`);
     let missing = wanted;
-    await until(
+    await untilSeen(
       () => `no ${missing.join(', ')}`,
       async () => {
-        const seen = new Set(await fired(600));
+        const seen = new Set(await firedAlerts(prometheus, 600));
         missing = wanted.filter((alert) => !seen.has(alert));
         return missing.length === 0;
       },
     );
-    const alerts = await annotations(job);
+    const alerts = await firingAlerts(prometheus, job);
     for (const end of ends) end();
     exhausted ??= alerts.find(({ name }) => name === 'RetryBudgetExhausted')?.texts.description;
     expect(alerts.length).toBeGreaterThan(0);
-    for (const { name, texts } of alerts) {
-      for (const text of Object.values(texts))
-        expect(`${name}: ${text}`).not.toMatch(/<error|<no value>|\{\{|NaN/);
-    }
-  }
-
-  /** `job Alert label …` of whatever fired within the last so many seconds. */
-  async function fired(seconds: number): Promise<string[]> {
-    const labels = ['operation', 'caller', 'queue', 'mode', 'kind', 'label', 'dependency'];
-    const list = ['job', 'alertname', ...labels].join(', ');
-    const alerts = await prometheus.query(
-      `count by (${list}) (max_over_time(ALERTS{alertstate="firing"}[${seconds}s]))`,
-    );
-    return alerts
-      .map((alert) => ['job', 'alertname', ...labels].flatMap((name) => alert.labels[name] ?? []).join(' '))
-      .sort();
+    expect(brokenTexts(alerts)).toEqual([]);
   }
 
   beforeAll(async () => {
@@ -291,7 +255,7 @@ describe.skipIf(!isPrometheusInstalled())('alerts of running services', () => {
   });
 
   test('ordinary operation, repeats and clients that leave among it, fires nothing', async () => {
-    expect(await fired(600)).toEqual([]);
+    expect(await firedAlerts(prometheus, 600)).toEqual([]);
   });
 
   test('each situation fires its alerts, with annotations that can be read', async () => {
@@ -307,23 +271,23 @@ describe.skipIf(!isPrometheusInstalled())('alerts of running services', () => {
 
   test('each ends by itself when the situation does', async () => {
     let left: string[] = [];
-    await until(
+    await untilSeen(
       () => `still ${left.join(', ')}`,
-      async () => (left = await fired(4)).length === 0,
+      async () => (left = await firedAlerts(prometheus, 4)).length === 0,
     );
   }, 90_000);
 
   test.each(NAMES)('T-31, A-01: %s has told exactly its own alerts', async (job) => {
-    const own = (await fired(600)).filter((alert) => alert.startsWith(`${job} `));
+    const own = (await firedAlerts(prometheus, 600)).filter((alert) => alert.startsWith(`${job} `));
     expect(own).toEqual(EXPECTED[job].map((alert) => `${job} ${alert}`));
   });
 
   test('a service that is gone is told, and no other', async () => {
     await jobs.storm.service.stop();
-    await until(
+    await untilSeen(
       () => 'no TimeBudgetTelemetryMissing',
-      async () => (await fired(4)).includes('storm TimeBudgetTelemetryMissing'),
+      async () => (await firedAlerts(prometheus, 4)).includes('storm TimeBudgetTelemetryMissing'),
     );
-    expect(await fired(4)).toEqual(['storm TimeBudgetTelemetryMissing']);
+    expect(await firedAlerts(prometheus, 4)).toEqual(['storm TimeBudgetTelemetryMissing']);
   }, 90_000);
 });

@@ -21,8 +21,11 @@ export class Child {
   readonly #process: ChildProcess;
   #onOutput: (() => void) | undefined;
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
-    this.#process = spawn(NODE, args, {
+  /** `openFiles`: the most that it may have open. */
+  constructor(args: readonly string[], env: Readonly<Record<string, string>>, openFiles?: number) {
+    const limit = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`];
+    const [program = NODE, ...rest] = [...limit, NODE, ...args];
+    this.#process = spawn(program, rest, {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

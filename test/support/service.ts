@@ -11,6 +11,8 @@ export interface ServiceOptions {
   readonly after?: readonly string[];
   /** False for the same service without the flag. */
   readonly flag?: boolean;
+  /** The most files that it may have open. */
+  readonly openFiles?: number;
 }
 
 /** A label that is left out matches any. */
@@ -52,16 +54,17 @@ export class Service {
 
   /** `script` lies in test/e2e. */
   static async start(script: string, options: ServiceOptions = {}): Promise<Service> {
-    const { env = {}, before = [], after = [], flag = true } = options;
+    const { env = {}, before = [], after = [], flag = true, openFiles } = options;
     const page = String(await closedPort());
     const modules = [...before, ...(flag ? [REGISTER] : []), ...after];
     const args = [...modules.flatMap((module) => ['--import', module]), '--expose-gc', testFile(script)];
-    const child = new Child(args, {
+    const allEnv = {
       OTEL_SERVICE_NAME: 'service',
       OTEL_EXPORTER_PROMETHEUS_HOST: '127.0.0.1',
       OTEL_EXPORTER_PROMETHEUS_PORT: page,
       ...env,
-    });
+    };
+    const child = new Child(args, allEnv, openFiles);
     return new Service(child, await child.port(), `http://127.0.0.1:${page}/metrics`);
   }
 
