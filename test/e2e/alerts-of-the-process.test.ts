@@ -21,6 +21,8 @@ const SETTINGS = {
   'rate-window': ['20m'],
   'burn-fast-short-window': ['20m'],
   'missing-for': ['25m'],
+  // Opening the connections is a wait as well, and for 10 s more than one in twenty.
+  'pool-wait-for': ['20m'],
   // A wait is shown for 30 to 33 real seconds, so that a single one may hold for 13. A busy machine makes waits of a
   // second, and nothing but a block one of three.
   'loop-delay-for': ['24m'],
