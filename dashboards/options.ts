@@ -3,6 +3,7 @@
  * way generates anew instead of editing panels; the defaults make the committed files.
  */
 import { parseArgs } from 'node:util';
+import { isMatcher } from '../rules/options.ts';
 import { PARAMETERS } from '../rules/parameters.ts';
 
 export interface GeneratorOptions {
@@ -86,7 +87,8 @@ const FLAGS = {
 } as const;
 
 const LABEL = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const MATCHER = /^[A-Za-z_][A-Za-z0-9_]*(=|!=|=~|!~)"([^"\\\n]|\\.)*"$/;
+/** What the dashboards call their own. */
+const VARIABLES = ['job', 'instance', 'caller', 'operation', 'priority', 'dependency', 'split'];
 /** Grafana takes uids of up to 40 characters; behind the prefix ours have from 5 (`-path`) to 13 (`-dependencies`). */
 const UID_PREFIX = /^[a-z][a-z0-9-]{2,26}$/;
 
@@ -97,8 +99,12 @@ export function readCommand(argv: readonly string[]): Command {
   const labels = values['keep-label'] ?? defaults.labels;
   const jobLabel = values['job-label'] ?? defaults.jobLabel;
   for (const label of [jobLabel, ...labels]) demand(LABEL.test(label), 'a label', 'a label name', label);
+  for (const [i, label] of labels.entries()) {
+    const isTaken = VARIABLES.includes(label) || labels.indexOf(label) < i;
+    demand(!isTaken, '--keep-label', 'a label that no other variable is named after', label);
+  }
   const matchers = values.match ?? defaults.matchers;
-  for (const one of matchers) demand(MATCHER.test(one), '--match', 'one matcher as PromQL has it', one);
+  for (const one of matchers) demand(isMatcher(one), '--match', 'one matcher as PromQL has it', one);
   const uidPrefix = values['uid-prefix'] ?? defaults.uidPrefix;
   demand(UID_PREFIX.test(uidPrefix), '--uid-prefix', '3 to 27 of a-z, 0-9 and -', uidPrefix);
   const runbookUrl = values['runbook-url'] ?? defaults.runbookUrl;

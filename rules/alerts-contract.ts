@@ -5,7 +5,8 @@ import type { Vocabulary } from './vocabulary.ts';
 export function contractAlerts(words: Vocabulary): readonly Alert[] {
   const { series, by, window, jobLabel } = words;
   const recent = (name: 'violationWindow' | 'faultWindow') => `[${window(name)}]`;
-  const offered = series('offered');
+  // There from the start on: a service that nobody has asked yet is not missing.
+  const present = series('policyInfo');
   return [
     {
       name: 'BudgetContractViolation',
@@ -20,7 +21,7 @@ export function contractAlerts(words: Vocabulary): readonly Alert[] {
     {
       name: 'TimeBudgetTelemetryMissing',
       // Not absent(): that would lose the name of the service.
-      expr: `count ${by()} (${offered} offset ${window('missingOffset')}) unless count ${by()} (${offered})`,
+      expr: `count ${by()} (${present} offset ${window('missingOffset')}) unless count ${by()} (${present})`,
       for: 'missingFor',
       severity: 'warning',
       labels: [],

@@ -1,19 +1,23 @@
 /** Retry budgets, and what repeats do to the load. */
+import type { MetricKey } from '../src/telemetry/names.ts';
+import { round } from './combinations.ts';
 import { recordNames } from './records.ts';
 import { type Alert, at } from './rule.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export function retryAlerts(words: Vocabulary): readonly Alert[] {
-  const { numbers, series, by, on, rate, window, jobLabel } = words;
+  const { numbers, series, by, on, rate, window, jobLabel, identity } = words;
   const names = recordNames(words);
   const dependency = by('dependency');
   const where = `${at(jobLabel)}: retry budget of ${at('dependency')}`;
+  const info = (key: MetricKey, ...labels: readonly string[]) =>
+    `(printf "${words.name(key)}{${labels.map((label) => `${label}=%q`).join(',')}}" ` +
+    `${labels.map((label) => `$labels.${label}`).join(' ')})`;
   // What a refusal means depends on it, so it is in the message (A-01).
   const definition =
-    `{{ with query (printf "${words.name('retryBudgetInfo')}{${jobLabel}=%q,dependency=%q}" ` +
-    `$labels.${jobLabel} $labels.dependency) }}{{ with first . }} Unit {{ label "unit" . }}, fed by ` +
+    `{{ with query ${info('retryBudgetInfo', ...identity, 'dependency')} }}{{ with first . }} Unit {{ label "unit" . }}, fed by ` +
     '{{ label "feed" . }}, on empty {{ label "on_empty" . }}.{{ end }}{{ end }}' +
-    `{{ with query (printf "${words.name('policyInfo')}{${jobLabel}=%q}" $labels.${jobLabel}) }}` +
+    `{{ with query ${info('policyInfo', ...identity)} }}` +
     '{{ with first . }} Policy {{ label "policy_version" . }}.{{ end }}{{ end }}';
   return [
     {
@@ -83,6 +87,7 @@ export function retryAlerts(words: Vocabulary): readonly Alert[] {
       name: 'RetryAmplification',
       expr: [
         `${names.attemptsPerOriginal} > ${numbers.amplificationRatio}`,
+        `and ${names.attempts} > ${numbers.leastPerSecond}`,
         `and ${on()} sum ${by()} (${names.useful})`,
         `  < ${numbers.amplificationUseful} * sum ${by()} (${names.useful} offset ${window('amplificationOffset')})`,
       ].join('\n'),
@@ -92,7 +97,7 @@ export function retryAlerts(words: Vocabulary): readonly Alert[] {
       summary: `${at(jobLabel)}: more attempts at ${at('dependency')}, and fewer useful results`,
       description:
         '{{ $value | humanize }} attempts per original call, while the service ends fewer than ' +
-        `${numbers.amplificationUseful * 100}% as many requests usefully as ${words.suffix('amplificationOffset')} ago.`,
+        `${round(numbers.amplificationUseful * 100)}% as many requests usefully as ${words.suffix('amplificationOffset')} ago.`,
       dashboard: 'retries',
     },
   ];

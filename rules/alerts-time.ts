@@ -4,7 +4,7 @@ import { type Alert, at } from './rule.ts';
 import { POOL_LABEL, type Vocabulary } from './vocabulary.ts';
 
 export function timeAlerts(words: Vocabulary): readonly Alert[] {
-  const { numbers, by, on, rate, quantile, jobLabel } = words;
+  const { numbers, by, on, rate, quantile, count, window, jobLabel } = words;
   const names = recordNames(words);
   const slow = `${names.callDurationAgainstBaseline} > ${numbers.slowFactor}`;
   return [
@@ -52,7 +52,10 @@ export function timeAlerts(words: Vocabulary): readonly Alert[] {
     },
     {
       name: 'ConnectionPoolSaturated',
-      expr: `${quantile(0.95, 'poolWait', POOL_LABEL)} > ${numbers.poolWaitSeconds}`,
+      expr: [
+        `${quantile(0.95, 'poolWait', POOL_LABEL)} > ${numbers.poolWaitSeconds}`,
+        `and sum ${by(POOL_LABEL)} (rate(${count('poolWait')}[${window('rateWindow')}])) > ${numbers.leastPerSecond}`,
+      ].join('\n'),
       for: 'poolWaitFor',
       severity: 'warning',
       labels: [POOL_LABEL],

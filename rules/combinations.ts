@@ -9,7 +9,7 @@ const LEAST_SCRAPES = 4;
 
 /** Each line names the option, the values and why it cannot work. */
 export function impossible(numbers: Numbers): readonly string[] {
-  return [...sleepingBurns(numbers), ...shortWindows(numbers), ...orders(numbers)];
+  return [...sleepingBurns(numbers), ...sameBurns(numbers), ...shortWindows(numbers), ...orders(numbers)];
 }
 
 function sleepingBurns(numbers: Numbers): string[] {
@@ -24,9 +24,28 @@ function sleepingBurns(numbers: Numbers): string[] {
   });
 }
 
+/** `window` is what tells them apart: two alerts with the same would be one series. */
+function sameBurns(numbers: Numbers): string[] {
+  return BURNS.flatMap((burn, i) => {
+    const name = `burn${burn}Window` as const;
+    const twin = BURNS.slice(0, i).find((other) => numbers[`burn${other}Window`] === numbers[name]);
+    if (twin === undefined) return [];
+    return [
+      `--${optionName(name)}: ${formatDuration(numbers[name])} is --${optionName(`burn${twin}Window`)} too, and ` +
+        'alerts of one window could not be told apart; use another',
+    ];
+  });
+}
+
 function shortWindows(numbers: Numbers): string[] {
   const least = LEAST_SCRAPES * numbers.scrapeInterval;
-  const windows = ['rateWindow', 'exhaustedRecentWindow'] as const;
+  const windows = [
+    'rateWindow',
+    'exhaustedRecentWindow',
+    'waveWindow',
+    'violationWindow',
+    'faultWindow',
+  ] as const;
   return windows.flatMap((name) => {
     if (numbers[name] >= least) return [];
     const interval = formatDuration(numbers.scrapeInterval);
@@ -77,7 +96,14 @@ function orders(numbers: Numbers): string[] {
   const line = (name: ParameterName, other: ParameterName, relation: string, why: string) =>
     `--${optionName(name)}: ${formatDuration(numbers[name])} must be ${relation} --${optionName(other)} ` +
     `${formatDuration(numbers[other])}: ${why}`;
+  const trend = 2 * numbers.evaluationInterval;
   return [
+    ...(numbers.backlogWindow >= trend
+      ? []
+      : [
+          `--${optionName('backlogWindow')}: ${formatDuration(numbers.backlogWindow)} is less than 2 × ` +
+            `--evaluation-interval: one value has no trend; use at least ${formatDuration(trend)}`,
+        ]),
     ...ABOVE.filter(([name, other]) => numbers[name] <= numbers[other]).map(([name, other, why]) =>
       line(name, other, 'above', why),
     ),

@@ -72,6 +72,15 @@ export const OTHER_OPTIONS = {
 } as const;
 export type OtherOption = keyof typeof OTHER_OPTIONS;
 
+/** Only the escapes that PromQL knows, and nothing that ends a line of YAML or is none of its characters. */
+const MATCHER =
+  /^(?!__name__)[a-zA-Z_]\w*(=|!=|=~|!~)"([^"\\\p{Cc}\p{Cs}\p{Zl}\p{Zp}\uFEFF\uFFFE\uFFFF]|\\([abfnrtv\\"]|x[\da-fA-F]{2}|u[\da-fA-F]{4}))*"$/u;
+
+/** One matcher as PromQL has it, beside the name of the metric. Whether a regular expression is one, Prometheus says. */
+export function isMatcher(text: string): boolean {
+  return MATCHER.test(text);
+}
+
 /** By option name, without the dashes in front. */
 export type OptionTexts = Readonly<Record<string, readonly string[]>>;
 
@@ -150,7 +159,7 @@ function readLabel(option: string, text: string, problems: string[]): string {
 }
 
 function readMatcher(text: string, problems: string[]): string {
-  if (!/^[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\n]|\\.)*"$/.test(text)) {
+  if (!isMatcher(text)) {
     problems.push(wrongValue('--match', text, 'one matcher as PromQL has it, such as env="prod"'));
   }
   return text;

@@ -65,11 +65,12 @@ function alertRule(alert: Alert, options: RuleOptions) {
 }
 
 /** The dashboard with the variables of this alert filled in. Operations have spaces and slashes. */
-function dashboardUrl(alert: Alert, { dashboardUrl: base, jobLabel }: RuleOptions): string {
+function dashboardUrl(alert: Alert, { dashboardUrl: base, jobLabel, keepLabels }: RuleOptions): string {
   const labels = alert.labels.filter((label) => DASHBOARD_VARIABLES[alert.dashboard].includes(label));
   const variables = [
-    `var-${jobLabel}={{ $labels.${jobLabel} | urlquery }}`,
-    ...labels.map((label) => `var-${label}={{ $labels.${label} | urlquery }}`),
+    // The dashboards call it job whatever its label.
+    `var-job={{ $labels.${jobLabel} | urlquery }}`,
+    ...[...keepLabels, ...labels].map((label) => `var-${label}={{ $labels.${label} | urlquery }}`),
   ];
   return `${base}/d/time-budget-${alert.dashboard}?${variables.join('&')}`;
 }

@@ -7,6 +7,8 @@ import type { DurationName, Numbers } from './parameters.ts';
 export interface Vocabulary {
   readonly numbers: Numbers;
   readonly jobLabel: string;
+  /** Labels that every series of one installation has: its own, and the service's behind them. */
+  readonly identity: readonly string[];
   /** Seconds between two runs of the rules, scaled. */
   readonly everySeconds: number;
   /** The name alone. */
@@ -53,6 +55,7 @@ export function createVocabulary(options: RuleOptions): Vocabulary {
   return {
     numbers,
     jobLabel,
+    identity,
     everySeconds: (numbers.evaluationInterval * scale) / 1000,
     name,
     all: (...own) => select('', ['__name__=~"(time|retry)_budget_.+"', ...own]),

@@ -90,6 +90,15 @@ describe('a wrong option is refused with what is allowed', () => {
     [['--slow-factor', '0.9'], '--slow-factor must be in 1..100, got "0.9"'],
     [['--insufficient-share', '1.1'], '--insufficient-share must be in 0.01..1, got "1.1"'],
     [['--job-label', 'service.name'], 'a label must be a label name, got "service.name"'],
+    [
+      ['--keep-label', 'operation'],
+      '--keep-label must be a label that no other variable is named after, got "operation"',
+    ],
+    [
+      ['--keep-label', 'zone', '--keep-label', 'zone'],
+      '--keep-label must be a label that no other variable is named after, got "zone"',
+    ],
+    [['--match', 'env=~"\\d"'], '--match must be one matcher as PromQL has it, got "env=~\\"\\\\d\\""'],
     [['--match', 'env=prod'], '--match must be one matcher as PromQL has it, got "env=prod"'],
     [['--uid-prefix', 'A'], '--uid-prefix must be 3 to 27 of a-z, 0-9 and -, got "A"'],
     [['--uid-prefix', 'ab'], '--uid-prefix must be 3 to 27 of a-z, 0-9 and -, got "ab"'],

@@ -95,6 +95,10 @@ describe('values', () => {
     ['job-label', 'service_name', 'service.name'],
     ['match', 'env=~"a|b"', 'env=prod'],
     ['match', 'env!="\\"x"', 'env="a"b"'],
+    ['match', 'env=~"\\\\d"', 'env=~"\\d"'],
+    ['match', 'env="é"', 'env="a\u2028b"'],
+    ['match', 'env="\\u0001"', 'env="\u0001"'],
+    ['match', 'name="x"', '__name__="x"'],
     ['runbook-url', 'http://x.example/#', 'javascript:alert(1)'],
     ['dashboard-url', 'https://x.example', 'https://x.example/{{ .X }}'],
     ['severity', 'DependencySlow=info', 'DependencySlow=loud'],
@@ -175,8 +179,23 @@ describe('combinations that cannot work', () => {
     [{ 'shed-for': ['59m'] }, { 'shed-for': ['1h'] }, /^--shed-offset: /],
     [{ 'wave-for': ['4m'] }, { 'wave-for': ['5m'] }, /^--wave-window: /],
     [
+      { 'violation-window': ['1m'], 'violation-for': ['30s'] },
+      { 'violation-window': ['59s'], 'violation-for': ['30s'] },
+      /^--violation-window: 59s is less than 4 × --scrape-interval 15s/,
+    ],
+    [
+      { 'backlog-window': ['1m'] },
+      { 'backlog-window': ['59s'] },
+      /^--backlog-window: 59s is less than 2 × --evaluation-interval: .*at least 1m$/,
+    ],
+    [
+      { 'burn-slowest-window': ['25h'] },
+      { 'burn-slowest-window': ['24h'] },
+      /^--burn-slowest-window: 1d is --burn-slow-window too/,
+    ],
+    [
       { 'evaluation-interval': ['5m'] },
-      { 'evaluation-interval': ['6m'] },
+      { 'evaluation-interval': ['6m'], 'backlog-window': ['12m'] },
       /^--rate-window: 5m must be at least --evaluation-interval 6m/,
     ],
   ])('%j works, %j is refused', (works, refused, words) => {

@@ -197,17 +197,25 @@ describe.skipIf(!hasPromtool)('A-11: BudgetContractViolation', () => {
 });
 
 describe.skipIf(!hasPromtool)('the telemetry itself', () => {
-  const offered = (job: string, values: string): SeriesSet => ({
-    [`time_budget_offered_total{job="${job}",instance="a",operation="pay"}`]: values,
+  const present = (job: string, values: string): SeriesSet => ({
+    [`time_budget_policy_info{job="${job}",instance="a",policy_version="1"}`]: values,
   });
 
   test('only the job that vanished is told, and for an hour', () => {
     const series = {
-      ...offered('shop', counter([3 * HOUR, 1])),
-      ...offered('mail', counter([70, 1], [110, undefined])),
+      ...present('shop', gauge([3 * HOUR, 1])),
+      ...present('mail', gauge([70, 1], [110, undefined])),
     };
     const MISSING = 'TimeBudgetTelemetryMissing job=mail';
     expectAlerts(series, { 69: [], 78: [], 90: [MISSING], 130: [MISSING], 140: [] }, HOURS);
+  });
+
+  test('a process that was started anew and that nobody has asked yet is not missing', () => {
+    const series = {
+      ...present('shop', gauge([3 * HOUR, 1])),
+      [`time_budget_offered_total{${JOB},operation="pay"}`]: counter([70, 1], [110, undefined]),
+    };
+    expectAlerts(series, { 69: [], 90: [], 130: [] }, HOURS);
   });
 
   test('folded labels, the limit of the SDK, and faults of the package', () => {

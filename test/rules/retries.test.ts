@@ -186,6 +186,15 @@ describe.skipIf(!hasPromtool)('A-03: RetryAmplification', () => {
     expectOverHours({ ...storm, ...useful(counter([90, 10], [60, 0])) }, { 110: [AMPLIFIED] });
   });
 
+  test('a few requests in an hour are no base for a page', () => {
+    const few = (perSecond: number) => ({
+      ...attempts(counter([150, perSecond]), counter([150, perSecond])),
+      ...useful(counter([90, perSecond], [60, 0])),
+    });
+    expectOverHours(few(0.049), { 110: [], 149: [] });
+    expectOverHours(few(0.051), { 110: [AMPLIFIED] });
+  });
+
   test('falling useful work alone is silent, and 1.5 attempts are', () => {
     const calm = attempts(counter([150, 10]), counter([150, 1]));
     expectOverHours({ ...calm, ...useful(counter([90, 10], [60, 1])) }, { 110: [], 149: [] });

@@ -256,7 +256,28 @@ describe('options', () => {
         if (!text.includes('ignoring')) expect(labels.slice(0, 2), expr).toEqual(['cluster', 'service']);
       }
     }
-    expect(JSON.stringify(rules)).not.toMatch(/\bjob\b/);
+    // The dashboards call their variable so, whatever its label.
+    expect(JSON.stringify(rules).replaceAll('var-job=', '')).not.toMatch(/\bjob\b/);
+  });
+
+  test('links and look-ups of an alert stay in its installation', () => {
+    const rules = readRules(makeRules({ 'keep-label': ['cluster'], 'job-label': ['service'] }));
+    const variables =
+      '?var-job={{ $labels.service | urlquery }}&var-cluster={{ $labels.cluster | urlquery }}';
+    for (const { annotations } of rules) {
+      if (annotations !== undefined) expect(annotations.dashboard_url).toContain(variables);
+    }
+    const exhausted = rules.find(({ alert }) => alert === 'RetryBudgetExhausted')?.annotations?.description;
+    expect(exhausted).toContain(
+      '(printf "retry_budget_info{cluster=%q,service=%q,dependency=%q}" $labels.cluster $labels.service $labels.dependency)',
+    );
+    expect(exhausted).toContain(
+      '(printf "time_budget_policy_info{cluster=%q,service=%q}" $labels.cluster $labels.service)',
+    );
+  });
+
+  test('a share is told without the faults of its arithmetic', () => {
+    expect(makeRules({ 'amplification-useful': ['0.57'] })).toContain('fewer than 57% as many');
   });
 
   test('thresholds, severities, addresses and what is left out are as they were given', () => {

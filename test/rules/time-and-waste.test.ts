@@ -180,10 +180,15 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
 describe.skipIf(!hasPromtool)('A-16, A-18: pools, and calls without a limit', () => {
   test('a pool in which one in twenty waits longer than 100 ms', () => {
     const labels = `${JOB},db_client_connection_pool_name="orders"`;
-    const wait = (seconds: number) =>
-      histogram('db_client_connection_wait_time_seconds', labels, [[20, 5, seconds]]);
+    const name = 'db_client_connection_wait_time_seconds';
+    const wait = (seconds: number, perSecond = 5) => ({
+      ...histogram(name, labels, [[20, perSecond, seconds]]),
+      [`${name}_count{${labels}}`]: counter([20, perSecond]),
+    });
     expectAlerts(wait(0.09), { 19: [] });
     expectAlerts(wait(0.2), { 4: [], 19: ['ConnectionPoolSaturated job=shop'] });
+    // One that opens a connection for each of a few requests is no full pool.
+    expectAlerts(wait(0.2, 0.09), { 19: [] });
   });
 
   test('calls that nothing limits: 5 % are silent, more are a ticket after an hour', () => {
