@@ -256,6 +256,7 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
     'Key (email)',
     '/home/ada',
     '--db-password',
+    '60934711',
   ];
 
   test('V-01, V-05, V-06, V-09: neither in spans, events, status nor resource; what is ours stays', async () => {
@@ -271,6 +272,8 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
       'process.owner': 'hunter2',
       'process.command_line': 'node app.js --db-password x',
       'process.executable.path': '/home/ada/node',
+      'process.working_directory': '/home/ada',
+      'process.environment_variable.DB_AUTH': 'hunter2',
       'host.name': 'host-1',
     };
     const kept = {
@@ -290,7 +293,7 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
         statusMessage: 'duplicate: Key (email)=(ada@example.com) exists',
         attributes: {
           ...kept,
-          'url.full': 'https://stock/items/7?sig=5ecret',
+          'url.full': 'https://ada:h@hunter2@stock/items/7?sig=5ecret',
           'http.target': '/orders/7?mail=ada@example.com',
           'url.query': 'sig=5ecret',
           'user_agent.original': 'Mozilla/5.0',
@@ -301,7 +304,14 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
           'db.query.text': "select name from users where mail = 'ada@example.com'",
           'db.query.parameter.1': 'hunter2',
           'db.statement': 'select name from users',
+          'db.operation.parameter.name': 'hunter2',
+          'db.connection_string': 'postgres://ada:hunter2@db/orders',
+          'error.message': 'Key (email)=(ada@example.com) already exists',
+          'exception.stacktrace': 'Error: Key (email)',
+          'source.address': '203.0.113.7',
           'enduser.id': 'user-4711',
+          // Many have a number.
+          'user.id': 60934711,
           'user.email': 'ada@example.com',
           'gen_ai.input.messages': 'hunter2',
           'app.password': 'hunter2',
@@ -319,7 +329,19 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
               'exception.stacktrace': 'Error: Key (email)\n at /home/ada/app.js',
             },
           },
-          { name: 'note', attributes: { 'app.note': 'for ada@example.com' } },
+          {
+            name: 'note',
+            attributes: {
+              'app.note': 'for ada@example.com',
+              'db.query.text': 'select name from users',
+              'http.request.header.x-signature': 'sig=5ecret',
+              'gen_ai.event.content': 'hunter2',
+              'user_agent.original': 'Mozilla/5.0',
+              'client.address': '203.0.113.7',
+              'url.full': 'https://ada:h@hunter2@stock/items/7?sig=5ecret',
+              'enduser.id': 'user-4711',
+            },
+          },
         ],
       },
     ]);
@@ -334,7 +356,8 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
     expect(attributes).toMatchObject({ ...kept, ...numbers, 'gen_ai.usage.input_tokens': '17' });
     expect(attributes['url.full']).toBe('https://stock/items/7');
     expect(attributes['http.target']).toBe('/orders/7');
-    expect(attributes['enduser.id']).toMatch(/^[0-9a-f]{64}$/);
+    expect(attributes['db.connection_string']).toBe('postgres://db/orders');
+    for (const key of ['enduser.id', 'user.id']) expect(attributes[key], key).toMatch(/^[0-9a-f]{64}$/);
     expect(bodies).toContain('DatabaseError');
     expect(bodies).toContain('host-1');
     expect(agent.complaints()).toEqual([]);
