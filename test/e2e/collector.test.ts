@@ -388,6 +388,23 @@ describe.skipIf(!hasCollector)('what must not leave the host', () => {
 });
 
 describe.skipIf(!hasCollector)('what is away and comes back', () => {
+  test('large spans, of which a batch is more than gRPC takes by itself', async () => {
+    const store = await startStore();
+    const gateway = await startGateway(store, { KEEP_PERCENT: '100', DECISION_WAIT: '1s' });
+    const agent = await startAgent({ GATEWAY: gateway.grpc });
+    const large = { attributes: { [ATTR.outcome]: 'useful', 'app.note': 'n'.repeat(10_000) } };
+    await sendSpans(
+      agent.url,
+      {},
+      Array.from({ length: 600 }, () => large),
+    );
+    await store.until(
+      () => store.spans.length === 600,
+      () => `${store.spans.length} of 600; ${agent.log.slice(-2_000)}`,
+    );
+    expect(agent.complaints()).toEqual([]);
+  });
+
   test('every kept trace arrives: the gateway away while the agent is killed, then the store while the gateway is', async () => {
     const store = await startStore();
     const storePort = Number(new URL(store.url).port);
