@@ -36,9 +36,13 @@ test('requests in flight, and the files that their connections are', async () =>
 test('A-16: how long arrivals lie unnoticed while the loop is busy', async () => {
   // Nothing is known of a loop before it has slept between two events.
   for (let i = 0; i < 3; i++) await ask(service.port, { path: '/' });
-  await Promise.all(Array.from({ length: 5 }, () => ask(service.port, { path: '/?100' })));
-  const metrics = await service.metrics();
+  let delayS = 0;
+  // Three quick requests do not make sure of it on a busy machine: then the first burst is not measured.
+  for (let burst = 0; burst < 5 && delayS <= 0.25; burst++) {
+    await Promise.all(Array.from({ length: 5 }, () => ask(service.port, { path: '/?100' })));
+    delayS = (await service.metrics()).value('time_budget_loop_delay_seconds') ?? 0;
+  }
   // The last of five waited for four.
-  expect(metrics.value('time_budget_loop_delay_seconds')).toBeGreaterThan(0.25);
-  expect(metrics.value('time_budget_loop_delay_seconds')).toBeLessThan(10);
+  expect(delayS).toBeGreaterThan(0.25);
+  expect(delayS).toBeLessThan(10);
 });
