@@ -136,7 +136,8 @@ describe('100,000 requests through one process', () => {
     await until(async () => (await stats(withUs)).arrayBuffers - before.arrayBuffers < 5 * 65_536);
     const after = await stats(withUs);
     expect(after.heapUsed - before.heapUsed).toBeLessThan(3_000_000);
-    expect(after.records).toBeLessThan(30);
+    // A fast machine is here before they are closed.
+    await until(async () => (await stats(withUs)).records < 30);
   });
 
   test('J11: 10,000 answers that nobody reads: no call stays open', async () => {
