@@ -12,6 +12,7 @@ import {
   type Declaration,
   declaredAttempt,
   failureOf,
+  loadsAgain,
   Operations,
 } from './core/operations.ts';
 import { type AttemptOwner, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
@@ -177,11 +178,6 @@ function endAttempt(call: CallRecord, failure: AttemptFailure | undefined | 'ign
   if (call.tried === undefined || call.attemptEnded) return;
   call.attemptEnded = true;
   call.scope?.request.operations?.end(call.tried, failure, now);
-}
-
-/** A repeat that the dependency sees as one: a reconnect takes the place of an attempt that it never saw. */
-function loadsAgain({ source, kind }: Attempt): boolean {
-  return source !== undefined && kind !== 'reconnect';
 }
 
 /** A call to the raced dependency, in an attempt that runs beside the original. */

@@ -27,8 +27,8 @@ export function endingOf(error: unknown): Exclude<CallEnding, 'answered'> | unde
   let ending: 'aborted' | 'failed' | undefined;
   let current = error;
   for (let depth = 0; depth <= MAX_CAUSES && typeof current === 'object' && current !== null; depth++) {
-    const name = textOf(current, 'name');
-    const code = textOf(current, 'code');
+    const name = textUnder(current, 'name');
+    const code = textUnder(current, 'code');
     if (isTimeout(current, name, code)) return 'timed_out';
     if (ABORT_NAMES.has(name ?? '') || ABORT_CODES.has(code ?? '')) ending = 'aborted';
     else if (code !== undefined) ending ??= 'failed';
@@ -53,7 +53,9 @@ function isTimeout(error: object, name: string | undefined, code: string | undef
   return code === AXIOS_TIMEOUT && !('errno' in error);
 }
 
-function textOf(error: object, key: string): string | undefined {
+/** The text under this key of an error, which may be anything. */
+export function textUnder(error: unknown, key: string): string | undefined {
+  if (typeof error !== 'object' || error === null) return undefined;
   const value: unknown = Reflect.get(error, key);
   return typeof value === 'string' ? value : undefined;
 }

@@ -2,8 +2,10 @@
  * Where the load of this process is counted: what is in flight, what was let in and what was not, and everything that
  * is read when it is collected: gates, queues, bulkheads and degraded modes.
  */
+import { activeRecorder } from './active.ts';
 import { type Ending, shedReasonOf } from './core/outcome.ts';
 import { IN_FLIGHT_STATES, type InFlightState, type Outcome } from './core/terms.ts';
+import { guarded } from './guarded.ts';
 import { LiveDegradedMode } from './live-degraded-mode.ts';
 import type { Recorder } from './recorder.ts';
 import type { RequestRecord } from './records.ts';
@@ -24,8 +26,10 @@ export interface Watched {
 
 const early: Watched[] = [];
 
-/** Kept for the recorder that is started later. The undo of `add`. */
-export function addEarly(watched: Watched): () => void {
+/** Read from now on, or from when the package is started; as `LoadRecorder.add`. */
+export function watch(watched: Watched): () => void {
+  const recorder = activeRecorder();
+  if (recorder !== undefined) return recorder.load.add(watched);
   refuseExcess(early, watched);
   early.push(watched);
   return () => remove(early, watched);
@@ -136,13 +140,7 @@ export class LoadRecorder {
     if (this.#isRefreshing) return;
     this.#isRefreshing = true;
     const now = this.#recorder.clock.now();
-    for (const watched of this.#watched) {
-      try {
-        watched.refresh(now);
-      } catch {
-        this.#recorder.families.internalErrors.cell().add(1);
-      }
-    }
+    for (const watched of this.#watched) guarded(() => watched.refresh(now), this.#recorder);
     this.#isRefreshing = false;
   }
 }

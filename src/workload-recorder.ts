@@ -3,6 +3,7 @@
  * families of their own, so that the label does not multiply the large ones.
  */
 import type { Clock } from './clock.ts';
+import { loadsAgain } from './core/operations.ts';
 import { PeakRate } from './core/peak-rate.ts';
 import { type AttemptOwner, OUTCOMES, type Outcome, WORKLOADS, type Workload } from './core/terms.ts';
 import type { CallRecord, RequestRecord } from './records.ts';
@@ -102,6 +103,6 @@ function workloadOfCall(call: CallRecord): Workload {
   if (call.detached) return 'background';
   if (call.scope?.mark?.breaker?.isProbe === true) return 'probe';
   const { tried } = call;
-  const isRepeat = tried?.source !== undefined && tried.kind !== 'reconnect';
+  const isRepeat = tried !== undefined && loadsAgain(tried);
   return isRepeat || request?.repeated === true ? 'retry' : 'live';
 }

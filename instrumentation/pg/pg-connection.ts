@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import type { Target } from '../../src/call-recorder.ts';
 import { currentScope, enterScope, runInScope } from '../../src/current.ts';
 import type { CallRecord } from '../../src/records.ts';
+import { isThenable } from '../../src/when-settled.ts';
 import type { Hooks } from '../adapter.ts';
 import type { Method } from '../shared/plain-wrap.ts';
 import { connectError, readFault } from './pg-ending.ts';
@@ -183,8 +184,4 @@ function outsideRequests(client: PgClient, args: unknown[], inner: Method): unkn
   } finally {
     enterScope(scope);
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

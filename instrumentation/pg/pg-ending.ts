@@ -1,4 +1,5 @@
 /** How a statement or a connection attempt of pg ended, read from its error. */
+import { textUnder } from '../../src/call-ending.ts';
 import type { CallEnding } from '../../src/call-recorder.ts';
 
 /** pg and pg-pool give their own timeouts no code, only these words (pg 8.23, pg-pool 3.14). */
@@ -43,19 +44,19 @@ export interface Circumstances {
 }
 
 export function readFault(error: unknown, circumstances: Circumstances): PgFault {
-  const message = textOf(error, 'message') ?? '';
+  const message = textUnder(error, 'message') ?? '';
   // Node's errors have codes too, some as long as an SQLSTATE (EPIPE); only the server's have a severity.
-  const code = textOf(error, 'severity') === undefined ? undefined : textOf(error, 'code');
+  const code = textUnder(error, 'severity') === undefined ? undefined : textUnder(error, 'code');
   if (code !== undefined) return { ending: endingOfState(code, message, circumstances), server: 'answered' };
   if (message === READ_TIMEOUT || CONNECT_TIMEOUTS.has(message))
     return { ending: 'timed_out', server: 'silent' };
-  const isLost = message.startsWith(TERMINATED) || textOf(error, 'syscall') !== undefined;
+  const isLost = message.startsWith(TERMINATED) || textUnder(error, 'syscall') !== undefined;
   return { ending: 'failed', server: isLost ? 'silent' : 'not_asked' };
 }
 
 /** The time to get a connection ran out: waiting for one of the pool's, or opening one. */
 export function isConnectTimeout(error: unknown): boolean {
-  return CONNECT_TIMEOUTS.has(textOf(error, 'message') ?? '');
+  return CONNECT_TIMEOUTS.has(textUnder(error, 'message') ?? '');
 }
 
 /**
@@ -88,10 +89,4 @@ function endingOfState(code: string, message: string, circumstances: Circumstanc
 function isByTimeout(message: string, circumstances: Circumstances): boolean {
   if (message.includes('user request')) return false;
   return message.includes('timeout') || circumstances.limitReached;
-}
-
-function textOf(error: unknown, key: string): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  const value: unknown = Reflect.get(error, key);
-  return typeof value === 'string' ? value : undefined;
 }

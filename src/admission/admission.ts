@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { activeRecorder } from '../active.ts';
 import { currentScope } from '../current.ts';
-import { addEarly } from '../load-recorder.ts';
+import { watch } from '../load-recorder.ts';
 import { Gate } from './gate.ts';
 import { type AdmissionOptions, checkOptions } from './options.ts';
 import { answerFastify, answerRaw, type FastifyReply, type RawResponse } from './refusal.ts';
@@ -28,9 +28,7 @@ export interface Admission {
  */
 export function admission(options: AdmissionOptions): Admission {
   const gate = new Gate(checkOptions(options));
-  const recorder = activeRecorder();
-  if (recorder === undefined) addEarly(gate);
-  else recorder.load.add(gate);
+  watch(gate);
   return {
     express: (_request, response, next) => {
       gate.enter(

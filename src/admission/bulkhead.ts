@@ -1,7 +1,6 @@
 /** cockatiel 3 and 4: a bulkhead as the limit of concurrent calls to one dependency, measured and left as it is. */
-import { activeRecorder } from '../active.ts';
 import { REFUSAL_REASONS } from '../core/terms.ts';
-import { addEarly, type Watched } from '../load-recorder.ts';
+import { type Watched, watch } from '../load-recorder.ts';
 import type { Recorder } from '../recorder.ts';
 import type { NumberCell } from '../telemetry/metrics.ts';
 import { checkName } from './options.ts';
@@ -28,9 +27,7 @@ export function watchBulkhead<B extends Bulkhead>(dependency: string, bulkhead: 
     );
   }
   const watched = new WatchedBulkhead(dependency, bulkhead);
-  const recorder = activeRecorder();
-  if (recorder === undefined) addEarly(watched);
-  else recorder.load.add(watched);
+  watch(watched);
   bulkhead.onReject(() => watched.rejected());
   return bulkhead;
 }

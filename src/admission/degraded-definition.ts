@@ -2,6 +2,7 @@
 import { isTriggerMetric } from '../live-degraded-mode.ts';
 import type { DegradedModeDefinition } from '../telemetry/config-settings.ts';
 import { textOf } from '../text-of.ts';
+import { isWithin } from './options.ts';
 
 const WINDOW_MS = { least: 10, most: 3_600_000 } as const;
 
@@ -49,8 +50,4 @@ function isObject(value: unknown): boolean {
 
 function isTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every((each) => typeof each === 'string');
-}
-
-function isWithin(value: unknown, least: number, most: number): boolean {
-  return typeof value === 'number' && value >= least && value <= most;
 }

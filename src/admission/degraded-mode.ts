@@ -3,7 +3,7 @@ import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import { currentScope } from '../current.ts';
 import { LiveDegradedMode } from '../live-degraded-mode.ts';
-import { addEarly } from '../load-recorder.ts';
+import { watch } from '../load-recorder.ts';
 import { degradedModeSettings } from '../telemetry/config-resolve-degraded.ts';
 import type { DegradedModeDefinition } from '../telemetry/config-settings.ts';
 import { ATTR } from '../telemetry/names.ts';
@@ -71,10 +71,8 @@ function create(name: string, definition: DegradedModeDefinition | undefined): L
   }
   checkDefinition(name, definition);
   const live = new LiveDegradedMode(degradedModeSettings(definition, name));
-  if (recorder === undefined) {
-    addEarly(live);
-    early.set(name, live);
-  } else recorder.load.add(live);
+  watch(live);
+  if (recorder === undefined) early.set(name, live);
   return live;
 }
 

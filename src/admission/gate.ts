@@ -10,6 +10,7 @@ import { timerMs } from '../core/deadline.ts';
 import { PRIORITIES, type QueueResult } from '../core/terms.ts';
 import { WaitQueue } from '../core/wait-queue.ts';
 import { currentScope } from '../current.ts';
+import { guarded } from '../guarded.ts';
 import type { Watched } from '../load-recorder.ts';
 import type { Recorder } from '../recorder.ts';
 import type { RequestRecord } from '../records.ts';
@@ -72,13 +73,8 @@ export class Gate implements Watched {
    * where it waits. Without a request that the package sees, and where it is not started, everything is let in.
    */
   enter(go: () => void, refuse: (refusal: Refusal) => void): boolean {
-    let answer: 'go' | 'wait' | Refusal = 'go';
-    try {
-      answer = this.#ask(go, refuse);
-    } catch {
-      activeRecorder()?.families.internalErrors.cell().add(1);
-    }
-    // Not in the try: what it throws is the service's.
+    const answer = guarded(() => this.#ask(go, refuse)) ?? 'go';
+    // Not under the guard: what it throws is the service's.
     if (answer === 'go') go();
     else if (answer !== 'wait') refuse(answer);
     return answer === 'wait';

@@ -97,6 +97,6 @@ function number(key: string, value: unknown, least: number, most: number): void 
   throw new RangeError(`admission: ${key} must be a number in ${least}..${most}, got ${textOf(value)}`);
 }
 
-function isWithin(value: unknown, least: number, most: number): boolean {
+export function isWithin(value: unknown, least: number, most: number): boolean {
   return typeof value === 'number' && value >= least && value <= most;
 }

@@ -1,7 +1,6 @@
 /** A queue of somebody else's, told of by a function that is asked when metrics are collected. */
-import { activeRecorder } from '../active.ts';
 import { QUEUE_RESULTS, type QueueResult } from '../core/terms.ts';
-import { addEarly, type Watched } from '../load-recorder.ts';
+import { type Watched, watch } from '../load-recorder.ts';
 import type { Recorder } from '../recorder.ts';
 import type { NumberCell } from '../telemetry/metrics.ts';
 import { textOf } from '../text-of.ts';
@@ -35,8 +34,7 @@ export function watchQueue(name: string, read: () => QueueState): () => void {
   checkName('watchQueue', name);
   if (typeof read !== 'function')
     throw new RangeError(`watchQueue: read must be a function, got ${textOf(read)}`);
-  const queue = new WatchedQueue(name, read);
-  return activeRecorder()?.load.add(queue) ?? addEarly(queue);
+  return watch(new WatchedQueue(name, read));
 }
 
 class WatchedQueue implements Watched {

@@ -195,6 +195,11 @@ function isSame(a: CallIdentity, b: CallIdentity): boolean {
   );
 }
 
+/** A repeat that the dependency sees as one: a reconnect takes the place of an attempt that it never saw. */
+export function loadsAgain({ source, kind }: Attempt): boolean {
+  return source !== undefined && kind !== 'reconnect';
+}
+
 /** What is known of an attempt when it has ended. */
 export interface AttemptEnd {
   readonly ending: 'answered' | 'timed_out' | 'aborted' | 'failed';

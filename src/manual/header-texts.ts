@@ -14,7 +14,7 @@ export function headerTexts(headers: unknown): Headers {
   for (const key of Object.keys(headers)) {
     if (++count > MAX_HEADERS) break;
     const value: unknown = Reflect.get(headers, key);
-    const values = Array.isArray(value) ? value.slice(0, MAX_VALUES).map(textOf) : [textOf(value)];
+    const values = Array.isArray(value) ? value.slice(0, MAX_VALUES).map(valueText) : [valueText(value)];
     const known = values.filter((text) => text !== undefined);
     if (known.length === 0) continue;
     const name = key.toLowerCase();
@@ -26,7 +26,7 @@ export function headerTexts(headers: unknown): Headers {
 }
 
 /** Cut where the reader can still see that it is too long. */
-function textOf(value: unknown): string | undefined {
+function valueText(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return String(value);
   if (!(value instanceof Uint8Array)) return undefined;

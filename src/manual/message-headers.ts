@@ -1,7 +1,7 @@
 import { activeRecorder } from '../active.ts';
 import { HEADER_TIME_BUDGET } from '../core/wire-time-budget.ts';
 import { currentScope } from '../current.ts';
-import { guarded } from './guarded.ts';
+import { guarded } from '../guarded.ts';
 
 export type MessageHeaders = { readonly [HEADER_TIME_BUDGET]?: string };
 
@@ -15,8 +15,9 @@ export function messageHeaders(): MessageHeaders {
   const recorder = activeRecorder();
   if (scope === undefined || scope.detached || recorder === undefined) return {};
   if (!recorder.config.propagation.header) return {};
-  const text = guarded(recorder, () =>
-    recorder.carriage?.renderMessage(scope, recorder.clock.now(), Date.now()),
+  const text = guarded(
+    () => recorder.carriage?.renderMessage(scope, recorder.clock.now(), Date.now()),
+    recorder,
   );
   return text === undefined ? {} : { [HEADER_TIME_BUDGET]: text };
 }

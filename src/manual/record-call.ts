@@ -4,10 +4,10 @@ import { activeRecorder } from '../active.ts';
 import { endingOf } from '../call-ending.ts';
 import type { CallEnding } from '../call-recorder.ts';
 import { PHASES, type Phase, WORK_KINDS, type WorkKind } from '../core/terms.ts';
+import { guarded } from '../guarded.ts';
 import type { Recorder } from '../recorder.ts';
 import type { CallRecord } from '../records.ts';
 import { isThenable, whenSettled } from '../when-settled.ts';
-import { guarded } from './guarded.ts';
 
 export interface CallOptions {
   /** The limit that the call has of its own, in ms. A failure from then on is that limit's. */
@@ -44,7 +44,7 @@ export function recordCall<T>(
 ): T {
   const recorder = activeRecorder();
   if (recorder === undefined) return work(NOT_RECORDED);
-  const hand = guarded(recorder, () => new HandCall(recorder, dependency, options));
+  const hand = guarded(() => new HandCall(recorder, dependency, options), recorder);
   if (hand === undefined) return work(NOT_RECORDED);
   return whenSettled(
     () => hand.run(work),
@@ -82,38 +82,38 @@ class HandCall {
   }
 
   end(failed: boolean, error: unknown): void {
-    guarded(this.#recorder, () => {
+    guarded(() => {
       const now = this.#recorder.clock.now();
       const ending = failed ? this.#endingOf(error, now) : 'answered';
       this.#recorder.calls.end(this.#record, ending, now, this.#lagMs(now));
-    });
+    }, this.#recorder);
   }
 
   /** Functions of their own, as a service may take them off the object. */
   readonly enter = (phase: Phase): void => {
     if (!PHASES.includes(phase)) return;
-    guarded(this.#recorder, () => {
+    guarded(() => {
       const now = this.#recorder.clock.now();
       const isFirst = this.#record.phase === undefined;
       this.#record.enter(phase, isFirst ? this.#record.startedAt : now, this.#lagMs(now));
-    });
+    }, this.#recorder);
   };
 
   readonly sent = (): void => {
     const record = this.#record;
     if (record.dispatchedAt !== undefined || record.endedAt !== undefined) return;
-    guarded(this.#recorder, () => {
+    guarded(() => {
       const now = this.#recorder.clock.now();
       record.dispatchedAt = now;
       this.#recorder.retries.sent(record, now);
-    });
+    }, this.#recorder);
     this.enter(this.#sentPhase);
   };
 
   #endingOf(error: unknown, now: number): CallEnding {
     const { startedAt, deadlineAt, scope } = this.#record;
     // What was thrown may be anything, with getters that throw.
-    const ending = guarded(this.#recorder, () => endingOf(error)) ?? 'failed';
+    const ending = guarded(() => endingOf(error), this.#recorder) ?? 'failed';
     if (ending === 'timed_out' || now - startedAt < (this.#timeoutMs ?? Infinity) - EARLY_TIMER_MS)
       return ending;
     const isOthers = now >= deadlineAt || scope?.request.cancelSource !== undefined;

@@ -7,12 +7,12 @@ import { messageAgeMs } from '../core/message-age.ts';
 import { readBudget } from '../core/received.ts';
 import { MAX_ATTEMPT } from '../core/wire-time-budget.ts';
 import { currentScope, runInScope } from '../current.ts';
+import { guarded } from '../guarded.ts';
 import type { Recorder } from '../recorder.ts';
 import type { RequestRecord } from '../records.ts';
 import { releaseSignal } from '../scope-signal.ts';
 import { activeSpan } from '../telemetry/otel-globals.ts';
 import { whenSettled } from '../when-settled.ts';
-import { guarded } from './guarded.ts';
 import { headerTexts } from './header-texts.ts';
 
 export interface MessageOptions {
@@ -37,12 +37,12 @@ export interface MessageOptions {
  */
 export function takeMessage<T>(headers: unknown, work: () => T, options: MessageOptions): T {
   const recorder = activeRecorder();
-  const record = recorder && guarded(recorder, () => open(recorder, headers, options));
+  const record = recorder && guarded(() => open(recorder, headers, options), recorder);
   // A consumer is called in the context of whoever opened the connection, whose request this is not.
   if (recorder === undefined || record === undefined) return runInScope(undefined, work);
   return whenSettled(
     () => runInScope(record, work),
-    (failed) => guarded(recorder, () => close(recorder, record, failed)),
+    (failed) => guarded(() => close(recorder, record, failed), recorder),
   );
 }
 

@@ -13,6 +13,7 @@ import {
 } from '../core/replay-limit.ts';
 import { REPLAY_STOPS, type ReplayStop } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
+import { guarded } from '../guarded.ts';
 import type { Recorder } from '../recorder.ts';
 import { ATTR, EVENT, MAX_QUEUES } from '../telemetry/names.ts';
 import { textOf } from '../text-of.ts';
@@ -126,13 +127,8 @@ class PacedReplay implements Replay {
   #look(now: number): ReplayFacts | undefined {
     this.#connect();
     const recorder = this.#recorder;
-    let read: ReplayFacts;
-    try {
-      read = factsOf(this.#options.read?.() ?? {});
-    } catch {
-      recorder?.families.internalErrors.cell().add(1);
-      return undefined;
-    }
+    const read = guarded(() => factsOf(this.#options.read?.() ?? {}), recorder);
+    if (read === undefined) return undefined;
     const facts = { ...read, livePerSecond: read.livePerSecond ?? this.#livePerSecond(now) };
     const stops = replayStops(facts, this.#options);
     this.#note(stops);

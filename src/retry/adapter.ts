@@ -2,6 +2,7 @@
 import { diag } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import type { AttemptOwner } from '../core/terms.ts';
+import { guarded } from '../guarded.ts';
 import type { Recorder } from '../recorder.ts';
 import type { Scope } from '../records.ts';
 import { askIn, type RetryAnswer, type RetryAsk, type RetryPolicy } from './guard.ts';
@@ -23,13 +24,7 @@ export function isObject(value: unknown): value is object {
 /** What `record` gives; undefined where the package is not started, or where it fails, which must not reach a library. */
 export function withRecorder<T>(record: (recorder: Recorder) => T): T | undefined {
   const recorder = activeRecorder();
-  if (recorder === undefined) return undefined;
-  try {
-    return record(recorder);
-  } catch {
-    recorder.families.internalErrors.cell().add(1);
-    return undefined;
-  }
+  return recorder && guarded(() => record(recorder), recorder);
 }
 
 /** The answer; undefined where asking failed, and the library does what it would have done. */
@@ -39,12 +34,7 @@ export function askSafely(
   owner?: AttemptOwner,
   isRunning = false,
 ): RetryAnswer | undefined {
-  try {
-    return askIn(scope, ask, owner, isRunning);
-  } catch {
-    activeRecorder()?.families.internalErrors.cell().add(1);
-    return undefined;
-  }
+  return guarded(() => askIn(scope, ask, owner, isRunning));
 }
 
 /** As RetryPolicy, for clients that say themselves where a request goes. */

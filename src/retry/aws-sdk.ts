@@ -3,14 +3,14 @@
  * of the attempt. What the client's strategy is asked and answers is followed; nothing of it is changed.
  */
 import { diag } from '@opentelemetry/api';
-import { activeRecorder } from '../active.ts';
 import { createRetryBudget, type RetryBudgetOptions } from '../core/create-retry-budget.ts';
 import { checkRange, MAX_COST } from '../core/retry-budget.ts';
 import { AWS_QUOTA_2026 } from '../core/retry-budget-quota.ts';
 import type { RefusalReason } from '../core/terms.ts';
-import { addEarly, earlyBudget } from '../early-budgets.ts';
+import { guarded } from '../guarded.ts';
 import { LiveRetryBudget } from '../live-retry-budget.ts';
 import { complainOnce, withRecorder } from './adapter.ts';
+import { addBudget, findBudget } from './budgets.ts';
 import { inCall } from './in-call.ts';
 
 interface Client {
@@ -75,11 +75,12 @@ async function follow(name: string, { config }: Client, quota: Quota): Promise<v
     complainOnce('the AWS SDK', 'a retry strategy takes no tokens', 'its quota is not seen');
     return;
   }
-  const budget = addBudget(name, keeper, quota);
+  const budget = budgetOf(name, keeper, quota);
   if (budget === undefined) return;
 
   const followedRefresh: Refresh = (token, info) => {
     const result = refresh.call(keeper, token, info);
+    // What a strategy of others lacks must not reach the SDK. The budget counts before the start of the package as well.
     guarded(() => {
       // Strategies of others, from plain JavaScript: with no info there is nothing to follow.
       const errorType = info?.errorType;
@@ -109,15 +110,6 @@ async function follow(name: string, { config }: Client, quota: Quota): Promise<v
   Reflect.set(keeper, 'recordSuccess', followedSuccess);
 }
 
-/** What a strategy of others lacks must not reach the SDK. The budget counts before the start of the package as well. */
-function guarded(record: () => void): void {
-  try {
-    record();
-  } catch {
-    activeRecorder()?.families.internalErrors.cell().add(1);
-  }
-}
-
 /** The strategy that has the tokens: the adaptive one has a standard one inside. */
 function keeperOf(strategy: unknown): object | undefined {
   if (typeof strategy !== 'object' || strategy === null) return undefined;
@@ -126,9 +118,8 @@ function keeperOf(strategy: unknown): object | undefined {
 }
 
 /** undefined where there is one of this name, which another client has filled. */
-function addBudget(name: string, keeper: object, quota: Quota): LiveRetryBudget | undefined {
-  const recorder = activeRecorder();
-  if ((recorder?.retries.get(name) ?? earlyBudget(name)) !== undefined) {
+function budgetOf(name: string, keeper: object, quota: Quota): LiveRetryBudget | undefined {
+  if (findBudget(name) !== undefined) {
     diag.warn(
       `otel-time-budget: there is a retry budget ${name} already; the quota of this client is not seen`,
     );
@@ -138,8 +129,7 @@ function addBudget(name: string, keeper: object, quota: Quota): LiveRetryBudget 
   const read = typeof getCapacity === 'function' ? () => Number(getCapacity.call(keeper)) : undefined;
   // Calls of no dependency feed it: the SDK alone knows what it has charged.
   const budget = new LiveRetryBudget(name, [], modelOf(quota), read);
-  if (recorder === undefined) addEarly(budget);
-  else recorder.retries.add(budget);
+  addBudget(budget);
   return budget;
 }
 

@@ -27,8 +27,7 @@ export function retryBudget(name: string, options?: SharedRetryBudgetOptions): R
     throw new RangeError(`retryBudget: name must be a text, got ${textOf(name)}`);
   if (options !== undefined && !isObject(options))
     throw new RangeError(`retryBudget: options must be an object, got ${textOf(options)}`);
-  const recorder = activeRecorder();
-  const known = recorder?.retries.get(name) ?? earlyBudget(name);
+  const known = findBudget(name);
   if (known !== undefined) {
     if (options !== undefined && options.model !== known.model) {
       diag.warn(`otel-time-budget: the retry budget ${name} is defined already, as ${known.model}`);
@@ -36,7 +35,7 @@ export function retryBudget(name: string, options?: SharedRetryBudgetOptions): R
     return known;
   }
   if (options === undefined) {
-    if (recorder === undefined) return awaitedBudget(name);
+    if (activeRecorder() === undefined) return awaitedBudget(name);
     throw new Error(`retryBudget: there is no budget ${name}, and no options`);
   }
   const { dependencies = [name] } = options;
@@ -44,7 +43,17 @@ export function retryBudget(name: string, options?: SharedRetryBudgetOptions): R
   if (!Array.isArray(dependencies) || !dependencies.every((each) => typeof each === 'string'))
     throw new RangeError(`retryBudget: dependencies must be a list of names, got ${textOf(dependencies)}`);
   const budget = inCall(`retryBudget: ${name}`, () => new LiveRetryBudget(name, dependencies, options));
+  addBudget(budget);
+  return budget;
+}
+
+export function findBudget(name: string): LiveRetryBudget | undefined {
+  return activeRecorder()?.retries.get(name) ?? earlyBudget(name);
+}
+
+/** At once, or when the package is started. */
+export function addBudget(budget: LiveRetryBudget): void {
+  const recorder = activeRecorder();
   if (recorder === undefined) addEarly(budget);
   else recorder.retries.add(budget);
-  return budget;
 }
