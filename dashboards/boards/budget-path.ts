@@ -5,9 +5,10 @@ import type { Board, Row } from '../board.ts';
 import { barGauge, heatmap, lines } from '../kinds.ts';
 import { ledger, TRACE_ID } from '../ledger.ts';
 import { boardLink, ofRow, ofSeries, traceLinks } from '../links.ts';
-import { type Queries, RANGE, share, sum } from '../queries.ts';
+import { type Queries, RANGE, sum } from '../queries.ts';
 import { table } from '../table.ts';
 import { textBox } from '../variables.ts';
+import { shortCallers } from './short-callers.ts';
 
 export const BUDGET_PATH: Board = {
   name: 'path',
@@ -58,25 +59,12 @@ function arrival(q: Queries): Row {
         words: VERDICTS,
         links: traceLinks(q.options, [[ATTR.verdict, ofSeries('verdict')]]),
       }),
-      lines({
+      shortCallers(q, {
         id: 13,
         title: 'Too little time ÷ offered, by caller',
         question: 'Who sends requests that cannot end in time however fast we are?',
         shown: 'requests with less time than the operation usually takes ÷ offered.',
         action: 'Talk to that caller: raise its budget, or do not send what is too late already.',
-        unit: 'percentunit',
-        noValue: 'no traffic',
-        width: 8,
-        height: 9,
-        targets: [
-          {
-            expr: share(sum(q.rate('insufficient'), 'caller'), sum(q.rate('offered'), 'caller')),
-            legend: '{{caller}}',
-          },
-        ],
-        min: 0,
-        max: 1,
-        links: traceLinks(q.options, [[ATTR.caller, ofSeries('caller')]]),
       }),
     ],
   };

@@ -8,6 +8,7 @@ import type { Draft } from '../panel.ts';
 import { type Queries, RANGE, share, sum } from '../queries.ts';
 import { table } from '../table.ts';
 import { slowness, verdictTable } from '../verdict-table.ts';
+import { shortCallers } from './short-callers.ts';
 
 export const DEPENDENCIES_AND_CALLERS: Board = {
   name: 'dependencies',
@@ -24,25 +25,12 @@ function verdict(q: Queries): Row {
     title: 'Verdict',
     panels: [
       verdictTable(q, { id: 11, width: 24, height: 8 }),
-      lines({
+      shortCallers(q, {
         id: 12,
         title: "Caller's side: too little time ÷ offered",
         question: 'Did the budgets of a caller move?',
         shown: 'requests with less time than the operation usually takes ÷ offered, by caller.',
         action: 'This one up and the one on the right flat: talk to the caller, wake nobody here.',
-        unit: 'percentunit',
-        noValue: 'no traffic',
-        width: 8,
-        height: 9,
-        targets: [
-          {
-            expr: share(sum(q.rate('insufficient'), 'caller'), sum(q.rate('offered'), 'caller')),
-            legend: '{{caller}}',
-          },
-        ],
-        min: 0,
-        max: 1,
-        links: traceLinks(q.options, [[ATTR.caller, ofSeries('caller')]]),
       }),
       lines({
         id: 13,
