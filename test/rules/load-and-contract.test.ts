@@ -1,27 +1,20 @@
 /** Alerts on load, queues, modes, breakers, broken contracts and the telemetry itself: at, under and over their limits. */
-import { describe, expect, test, vi } from 'vitest';
+import { describe, test, vi } from 'vitest';
 import {
   counter,
+  expectAlerts,
   gauge,
+  HOUR,
+  HOURS_EVERY_S,
   hasPromtool,
   histogram,
-  type Moments,
+  JOB,
   type SeriesSet,
   slope,
-  wrongAlerts,
 } from '../support/promtool.ts';
 
 // Hours of rules take seconds of processor, and others may want it too.
 vi.setConfig({ testTimeout: 180_000 });
-
-const HOUR = 60;
-/** Runs every minute in place of every half. */
-const HOURS = 60;
-const JOB = 'job="shop",instance="a"';
-
-function expectAlerts(series: SeriesSet, moments: Moments, everyS?: number): void {
-  expect(wrongAlerts(series, moments, everyS)).toBe(undefined);
-}
 
 describe.skipIf(!hasPromtool)('A-05: LoadSheddingAtOrdinaryLoad', () => {
   const SHED = 'LoadSheddingAtOrdinaryLoad job=shop';
@@ -35,11 +28,19 @@ describe.skipIf(!hasPromtool)('A-05: LoadSheddingAtOrdinaryLoad', () => {
     expectAlerts(
       load(counter([4 * HOUR, 10]), shed),
       { [3 * HOUR + 29]: [], [4 * HOUR - 20]: [SHED] },
-      HOURS,
+      HOURS_EVERY_S,
     );
-    expectAlerts(load(counter([3 * HOUR, 10], [HOUR, 30]), shed), { [4 * HOUR - 1]: [] }, HOURS);
-    expectAlerts(load(counter([3 * HOUR, 10], [HOUR, 10.8]), shed), { [4 * HOUR - 1]: [SHED] }, HOURS);
-    expectAlerts(load(counter([4 * HOUR, 10]), counter([4 * HOUR, 0.099])), { [4 * HOUR - 1]: [] }, HOURS);
+    expectAlerts(load(counter([3 * HOUR, 10], [HOUR, 30]), shed), { [4 * HOUR - 1]: [] }, HOURS_EVERY_S);
+    expectAlerts(
+      load(counter([3 * HOUR, 10], [HOUR, 10.8]), shed),
+      { [4 * HOUR - 1]: [SHED] },
+      HOURS_EVERY_S,
+    );
+    expectAlerts(
+      load(counter([4 * HOUR, 10]), counter([4 * HOUR, 0.099])),
+      { [4 * HOUR - 1]: [] },
+      HOURS_EVERY_S,
+    );
   });
 });
 
@@ -102,10 +103,10 @@ describe.skipIf(!hasPromtool)('A-10: degraded modes', () => {
     expectAlerts(
       mode(gauge([10, 0], [90, 1], [10, 0])),
       { 69: [], 72: [TOO_LONG], 99: [TOO_LONG], 101: [] },
-      HOURS,
+      HOURS_EVERY_S,
     );
-    expectAlerts(mode(gauge([10, 0], [50, 1], [20, 0])), { 59: [], 79: [] }, HOURS);
-    expectAlerts(mode(gauge([45, 1], [5, 0], [45, 1])), { 44: [], 94: [] }, HOURS);
+    expectAlerts(mode(gauge([10, 0], [50, 1], [20, 0])), { 59: [], 79: [] }, HOURS_EVERY_S);
+    expectAlerts(mode(gauge([45, 1], [5, 0], [45, 1])), { 44: [], 94: [] }, HOURS_EVERY_S);
   });
 
   test('L-27: one degraded answer where none is allowed pages at once, and only that alert', () => {
@@ -207,7 +208,7 @@ describe.skipIf(!hasPromtool)('the telemetry itself', () => {
       ...present('mail', gauge([70, 1], [110, undefined])),
     };
     const MISSING = 'TimeBudgetTelemetryMissing job=mail';
-    expectAlerts(series, { 69: [], 78: [], 90: [MISSING], 130: [MISSING], 140: [] }, HOURS);
+    expectAlerts(series, { 69: [], 78: [], 90: [MISSING], 130: [MISSING], 140: [] }, HOURS_EVERY_S);
   });
 
   test('a process that was started anew and that nobody has asked yet is not missing', () => {
@@ -215,7 +216,7 @@ describe.skipIf(!hasPromtool)('the telemetry itself', () => {
       ...present('shop', gauge([3 * HOUR, 1])),
       [`time_budget_offered_total{${JOB},operation="pay"}`]: counter([70, 1], [110, undefined]),
     };
-    expectAlerts(series, { 69: [], 90: [], 130: [] }, HOURS);
+    expectAlerts(series, { 69: [], 90: [], 130: [] }, HOURS_EVERY_S);
   });
 
   test('folded labels, the limit of the SDK, and faults of the package', () => {

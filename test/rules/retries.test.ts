@@ -1,13 +1,14 @@
 /** Alerts on retry budgets and on what repeats do: at, under and over their limits (dashboards 5.4). */
-import { describe, expect, test, vi } from 'vitest';
+import { describe, test, vi } from 'vitest';
 import {
   counter,
+  expectAlerts,
   gauge,
+  HOURS_EVERY_S,
   hasPromtool,
   type Moments,
   type Phase,
   type SeriesSet,
-  wrongAlerts,
 } from '../support/promtool.ts';
 
 // Hours of rules take seconds of processor, and others may want it too.
@@ -35,13 +36,8 @@ function useful(values: string): SeriesSet {
   return { 'time_budget_outcomes_total{job="shop",instance="a",operation="pay",outcome="useful"}': values };
 }
 
-function expectAlerts(series: SeriesSet, moments: Moments): void {
-  expect(wrongAlerts(series, moments)).toBe(undefined);
-}
-
-/** Runs every minute in place of every half. */
 function expectOverHours(series: SeriesSet, moments: Moments): void {
-  expect(wrongAlerts(series, moments, 60)).toBe(undefined);
+  expectAlerts(series, moments, HOURS_EVERY_S);
 }
 
 const EXHAUSTED = 'RetryBudgetExhausted job=shop dependency=stock';

@@ -1,14 +1,10 @@
 /** A-16: alerts on processes that are nearly full, at, under and over their limits. */
-import { describe, expect, test, vi } from 'vitest';
-import { gauge, hasPromtool, type Moments, type SeriesSet, wrongAlerts } from '../support/promtool.ts';
+import { describe, test, vi } from 'vitest';
+import { expectAlerts, gauge, hasPromtool, type SeriesSet } from '../support/promtool.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
 
 const MIB = 2 ** 20;
-
-function expectAlerts(series: SeriesSet, moments: Moments): void {
-  expect(wrongAlerts(series, moments)).toBe(undefined);
-}
 
 function of(instance: string, name: string): string {
   return `time_budget_${name}{job="shop",instance="${instance}"}`;

@@ -1,25 +1,18 @@
 /** Alerts on where the time goes and on work for nobody: at, under and over their limits (dashboards 5.4). */
-import { describe, expect, test, vi } from 'vitest';
+import { describe, test, vi } from 'vitest';
 import {
   counter,
+  expectAlerts,
+  HOUR,
+  HOURS_EVERY_S,
   hasPromtool,
   histogram,
-  type Moments,
+  JOB,
   type SeriesSet,
-  wrongAlerts,
 } from '../support/promtool.ts';
 
 // Hours of rules take seconds of processor, and others may want it too.
 vi.setConfig({ testTimeout: 180_000 });
-
-const HOUR = 60;
-/** Runs every minute in place of every half. */
-const HOURS = 60;
-const JOB = 'job="shop",instance="a"';
-
-function expectAlerts(series: SeriesSet, moments: Moments, everyS?: number): void {
-  expect(wrongAlerts(series, moments, everyS)).toBe(undefined);
-}
 
 describe.skipIf(!hasPromtool)('A-04: WastedExecution', () => {
   const WASTED = 'WastedExecution job=shop dependency=stock';
@@ -128,7 +121,7 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
         [3 * HOUR - 1]: [UNREALISTIC],
         [3 * HOUR + 5]: [],
       },
-      HOURS,
+      HOURS_EVERY_S,
     );
   });
 
@@ -137,7 +130,7 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
       ...calls([3 * HOUR, 0.2], [40, 0.4], [50, 0.2]),
       ...callers([3 * HOUR, 0], [90, 4]),
     };
-    expectAlerts(series, { [3 * HOUR + 39]: [SLOW], [3 * HOUR + 75]: [UNREALISTIC] }, HOURS);
+    expectAlerts(series, { [3 * HOUR + 39]: [SLOW], [3 * HOUR + 75]: [UNREALISTIC] }, HOURS_EVERY_S);
   });
 
   test('a fifth of the requests is silent, more fires; few requests are silent', () => {
@@ -145,8 +138,8 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
       ...calls([2 * HOUR, 0.2]),
       ...callers([2 * HOUR, insufficient]),
     });
-    expectAlerts(series(1.99), { [2 * HOUR - 1]: [] }, HOURS);
-    expectAlerts(series(2.01), { [2 * HOUR - 1]: [UNREALISTIC] }, HOURS);
+    expectAlerts(series(1.99), { [2 * HOUR - 1]: [] }, HOURS_EVERY_S);
+    expectAlerts(series(2.01), { [2 * HOUR - 1]: [UNREALISTIC] }, HOURS_EVERY_S);
     const labels = `${JOB},caller="web",operation="pay"`;
     const few = {
       [`time_budget_offered_total{${labels}}`]: counter([HOUR, 0.1]),
@@ -156,7 +149,7 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
   });
 
   test('a fast dependency that gets slower within 50 ms is silent, and so is one without a day of its own', () => {
-    expectAlerts(calls([3 * HOUR, 0.004], [40, 0.04]), { [3 * HOUR + 39]: [] }, HOURS);
+    expectAlerts(calls([3 * HOUR, 0.004], [40, 0.04]), { [3 * HOUR + 39]: [] }, HOURS_EVERY_S);
     expectAlerts(calls([40, 0.4]), { 39: [] });
   });
 
@@ -173,7 +166,7 @@ describe.skipIf(!hasPromtool)('T-31: the verdict pair', () => {
         [13 * HOUR, 10],
       ),
     };
-    expectAlerts(series, { [12 * HOUR - 1]: [], [12 * HOUR + 30]: [SLOW] }, HOURS);
+    expectAlerts(series, { [12 * HOUR - 1]: [], [12 * HOUR + 30]: [SLOW] }, HOURS_EVERY_S);
   });
 });
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
 import { type OptionTexts, readOptions } from '../../rules/options.ts';
 import { rulesFile } from '../../rules/rules-file.ts';
 import { SECONDS_BUCKETS } from '../../src/telemetry/names.ts';
@@ -116,6 +117,18 @@ export function wrongAlerts(
   }));
   return wrongSamples(series, expressions, everyS);
 }
+
+/** Exactly these alerts fire at each moment. */
+export function expectAlerts(series: SeriesSet, moments: Moments, everyS?: number): void {
+  expect(wrongAlerts(series, moments, everyS)).toBe(undefined);
+}
+
+/** Minutes in one, for moments. */
+export const HOUR = 60;
+/** Seconds between two runs of the rules, for series over hours. */
+export const HOURS_EVERY_S = 60;
+/** Where nothing else is said, of what the series are. */
+export const JOB = 'job="shop",instance="a"';
 
 export interface ExpressionTest {
   readonly expr: string;
