@@ -9,10 +9,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { freePort } from '../../demo/free-port.ts';
 import { parseExposition } from '../../demo/scrape.ts';
 import { Child } from '../support/child.ts';
 import { OtlpCollector } from '../support/otlp-collector.ts';
-import { closedPort } from '../support/raw-peer.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SERVICE = `
@@ -78,7 +78,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 
 it('an init container and NODE_OPTIONS (deployment.yaml): the page is there to be scraped', async () => {
   const env = variables('deployment.yaml', 'spec', 'template', 'spec', 'containers', 0, 'env');
-  const page = await closedPort();
+  const page = await freePort();
   child = new Child([service], {
     NODE_OPTIONS: inThisFolder(env.NODE_OPTIONS ?? '', '/time-budget'),
     OTEL_SERVICE_NAME: 'orders',

@@ -4,9 +4,9 @@
  * both directions, the connections, and what the service itself sees and prints.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../demo/free-port.ts';
 import { testFile } from '../support/child.ts';
 import { usePostgres } from '../support/postgres.ts';
-import { closedPort } from '../support/raw-peer.ts';
 import { type Play, type Seen, Stage } from '../support/stage.ts';
 import { comparable } from '../support/stderr.ts';
 import { startVariant, VARIANTS, type Variant } from '../support/variants.ts';
@@ -35,7 +35,7 @@ interface Run {
 }
 
 async function run(variant: Variant, script: string): Promise<Run> {
-  const port = String(await closedPort());
+  const port = String(await freePort());
   const child = startVariant(variant, testFile(`apps/equivalence/${script}`), {
     OTEL_METRICS_EXPORTER: 'prometheus',
     OTEL_EXPORTER_PROMETHEUS_HOST: '127.0.0.1',

@@ -1,8 +1,8 @@
 /** H6: kafkajs has warnings of its own on Node 24, and we add none. */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refusedPort } from '../../demo/free-port.ts';
 import { listen } from '../support/loopback.ts';
-import { closedPort } from '../support/raw-peer.ts';
 import { type Metrics, Service } from '../support/service.ts';
 
 const UNSUPPORTED_VERSION = 35;
@@ -21,7 +21,7 @@ const broker = net.createServer((socket) => {
 let brokers: Record<string, string>;
 
 beforeAll(async () => {
-  const [answering, closed] = await Promise.all([listen(broker), closedPort()]);
+  const [answering, closed] = await Promise.all([listen(broker), refusedPort()]);
   brokers = { answering: `127.0.0.1:${answering}`, closed: `127.0.0.1:${closed}` };
 });
 

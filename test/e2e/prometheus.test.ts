@@ -1,10 +1,10 @@
 /** A real Prometheus scrapes a real service. Skipped, and said so, where Prometheus is not installed. */
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refusedPort } from '../../demo/free-port.ts';
 import { seriesBound } from '../../src/telemetry/metrics.ts';
 import { CLOSED_LABELS, METRICS } from '../../src/telemetry/names.ts';
 import { isPrometheusInstalled, Prometheus } from '../support/prometheus.ts';
-import { closedPort } from '../support/raw-peer.ts';
 import { findProgram } from '../support/real-program.ts';
 import { Service } from '../support/service.ts';
 
@@ -20,7 +20,7 @@ describe.skipIf(!isPrometheusInstalled())('a real Prometheus', () => {
       env: {
         OTEL_SERVICE_NAME: 'orders',
         // Nobody listens there: the calls fail, which is telling enough.
-        STOCK_URL: `http://127.0.0.1:${await closedPort()}`,
+        STOCK_URL: `http://127.0.0.1:${await refusedPort()}`,
       },
     });
     for (let i = 0; i < 5; i++) {

@@ -2,13 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { refusedPort } from '../../demo/free-port.ts';
 import { activateRecorder, deactivateRecorder } from '../../src/active.ts';
 import { enterScope } from '../../src/current.ts';
 import { remainingMs, withBudget } from '../../src/index.ts';
 import { recordCall } from '../../src/manual/index.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
 import { until } from '../support/loopback.ts';
-import { closedPort } from '../support/raw-peer.ts';
 
 let t: TestHooks;
 
@@ -22,7 +22,7 @@ afterEach(() => deactivateRecorder(t.recorder));
 
 test('H1: budget 200: phase queue, remaining 0 at 200, still pending then, and what follows is for nobody', async () => {
   let isGivenUp = false;
-  const cluster = new Cluster([{ host: '127.0.0.1', port: await closedPort() }], {
+  const cluster = new Cluster([{ host: '127.0.0.1', port: await refusedPort() }], {
     clusterRetryStrategy: () => (isGivenUp ? null : 20),
   });
   cluster.on('error', () => {});

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import net, { type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../demo/free-port.ts';
 
 /** What is done with a request, once it is here with its body. `head` is its text up to the empty line. */
 export type Answer = (socket: Socket, head: string, connection: number) => void;
@@ -28,7 +29,9 @@ export class RawPeer {
 
   static async start(answer: Answer): Promise<RawPeer> {
     const peer = new RawPeer(answer);
-    peer.port = await listenAside(peer.server);
+    peer.port = await freePort();
+    peer.server.listen(peer.port, '127.0.0.1');
+    await once(peer.server, 'listening');
     return peer;
   }
 
@@ -99,29 +102,4 @@ function requestLength(text: string): number | undefined {
   }
   const length = Number(/content-length: (\d+)/.exec(head)?.[1] ?? 0);
   return text.length >= bodyStart + length ? bodyStart + length : undefined;
-}
-
-/** A port that nobody listens on, for a service to listen on or to be refused at. */
-export async function closedPort(): Promise<number> {
-  const server = net.createServer();
-  const port = await listenAside(server);
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/**
- * Not on a port that the system gives out by itself (from 32768 on, on Linux): a connection may take such a port a
- * moment after it was free, and somebody else's service may have been told of it.
- */
-async function listenAside(server: net.Server): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const isListening = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    server.removeAllListeners('error');
-    if (isListening) return port;
-  }
 }

@@ -1,8 +1,8 @@
 /** One service as a child process with the flag, whose metrics can be asked for. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../demo/free-port.ts';
 import { parseExposition, type Sample } from '../../demo/scrape.ts';
 import { Child, REGISTER, testFile } from './child.ts';
-import { closedPort } from './raw-peer.ts';
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export class Service {
   /** `script` lies in test/e2e. */
   static async start(script: string, options: ServiceOptions = {}): Promise<Service> {
     const { env = {}, before = [], after = [], flag = true, openFiles } = options;
-    const page = String(await closedPort());
+    const page = String(await freePort());
     const modules = [...before, ...(flag ? [REGISTER] : []), ...after];
     const args = [...modules.flatMap((module) => ['--import', module]), '--expose-gc', testFile(script)];
     const allEnv = {

@@ -1,6 +1,7 @@
 /** Calls of a service, and what their peer sees of them. */
 import type { Socket } from 'node:net';
-import { closedPort, RawPeer } from '../../support/raw-peer.ts';
+import { refusedPort } from '../../../demo/free-port.ts';
+import { RawPeer } from '../../support/raw-peer.ts';
 import { type Play, request } from '../../support/stage.ts';
 import { outgoingScenes } from '../apps/equivalence/outgoing.mjs';
 
@@ -63,7 +64,7 @@ export const OUTGOING: Readonly<Record<string, Play>> = Object.fromEntries(
       const query = new URLSearchParams({
         scene,
         port: String(peer.port),
-        closed: String(await closedPort()),
+        closed: String(await refusedPort()),
       });
       const wire = stage.wire();
       wire.send(request(`GET /run?${query}`, 'run', ['Connection: close', 'x-request-timeout-ms: 30000']));

@@ -1,6 +1,7 @@
 /** Statements of a service against a real PostgreSQL. */
+
+import { refusedPort } from '../../../demo/free-port.ts';
 import { DatabaseProxy, startSilentServer } from '../../support/database-proxy.ts';
-import { closedPort } from '../../support/raw-peer.ts';
 import { type Play, request } from '../../support/stage.ts';
 import { pgScenes } from '../apps/equivalence/outgoing-pg.mjs';
 
@@ -17,7 +18,7 @@ export function pgPlays(port: () => number): Readonly<Record<string, Play>> {
         port: String(port()),
         fragile: String(proxy.port),
         silent: String(silent.port),
-        closed: String(await closedPort()),
+        closed: String(await refusedPort()),
       });
       const wire = stage.wire();
       wire.send(request(`GET /run?${query}`, 'run', ['Connection: close', 'x-request-timeout-ms: 30000']));
