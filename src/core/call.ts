@@ -92,6 +92,15 @@ export class Call {
     this.#timeline.push(index, at);
   }
 
+  /**
+   * Whether a lag could count at this instant: below MIN_LOOP_LAG_MS of a phase there is none to be split off, and
+   * its reading can be saved.
+   */
+  canLag(at: number): boolean {
+    const length = this.#timeline.length;
+    return length > 0 && at - (this.#timeline[length - 1] ?? at) >= MIN_LOOP_LAG_MS;
+  }
+
   /** Ends the call; false when it had ended before. */
   end(at: number, lagMs = 0): boolean {
     if (this.endedAt !== undefined) return false;
@@ -157,9 +166,8 @@ export class Call {
   }
 
   #splitLag(at: number, lagMs: number): void {
-    if (lagMs < MIN_LOOP_LAG_MS || this.#timeline.length === 0) return;
+    if (lagMs < MIN_LOOP_LAG_MS || !this.canLag(at)) return;
     const since = this.#timeline[this.#timeline.length - 1] ?? at;
-    if (at - since < MIN_LOOP_LAG_MS) return;
     this.#timeline.push(EVENT_LOOP, Math.max(since, at - lagMs));
   }
 }
