@@ -13,6 +13,12 @@ export interface LedgerTerm {
   slowestMs: number;
 }
 
+/** When the handler started and when the reply was complete, as far as they have come. */
+export interface OwnInstants {
+  readonly handlerAt: number | undefined;
+  readonly respondingAt: number | undefined;
+}
+
 export interface Expiry {
   readonly phase: Phase;
   /** The call in progress when time ran out; undefined where none was. */
@@ -29,24 +35,12 @@ export class Ledger {
   localMs = 0;
   responseMs = 0;
   eventLoopMs = 0;
-  /** Time in which this process was busy inside queue and local. */
-  ownBusyMs = 0;
   terms: readonly LedgerTerm[] = NO_TERMS;
   expiry: Expiry | undefined;
   deadlineAt: number;
 
   constructor(deadlineAt: number) {
     this.deadlineAt = deadlineAt;
-  }
-
-  /** Time in which no call was in progress. */
-  addOwn(phase: 'queue' | 'local' | 'response', fromAt: number, toAt: number): void {
-    const ms = toAt - fromAt;
-    if (ms <= 0) return;
-    if (phase === 'queue') this.queueMs += ms;
-    else if (phase === 'local') this.localMs += ms;
-    else this.responseMs += ms;
-    this.#expireIn(fromAt, toAt, phase, undefined);
   }
 
   /** What has been taken for local work so far turns out to have been the way to the handler. */
@@ -56,20 +50,23 @@ export class Ledger {
     if (this.expiry?.phase === 'local') this.expiry = { phase: 'queue', call: undefined };
   }
 
-  /** Shares out [fromAt, toAt], in which at least one of the calls was always in progress. */
-  addCalls(calls: readonly Call[], fromAt: number, toAt: number): void {
+  /**
+   * Shares out [fromAt, toAt]. `calls`: all that were in progress in it. Time without one is queue before the handler,
+   * response after the reply was complete, and local in between.
+   */
+  shareOut(calls: readonly Call[], fromAt: number, toAt: number, own: OwnInstants): void {
     for (const call of calls) this.#noteSlowest(call, toAt);
     let until = toAt;
     while (until > fromAt) {
       const call = waitedFor(calls, until);
       if (call === undefined) {
-        this.addOwn('local', fromAt, until);
+        this.#addOwn(fromAt, until, own);
         return;
       }
       const end = Math.min(call.endedAt ?? until, until);
-      if (end < until) this.addOwn('local', Math.max(end, fromAt), until);
+      if (end < until) this.#addOwn(Math.max(end, fromAt), until, own);
       const start = Math.max(call.startedAt, fromAt);
-      if (end > start) this.#addCall(call, start, end);
+      if (end > start) this.#addCall(call, start, end, own);
       until = Math.min(start, end);
     }
   }
@@ -81,7 +78,19 @@ export class Ledger {
     return total;
   }
 
-  #addCall(call: Call, fromAt: number, toAt: number): void {
+  #addOwn(fromAt: number, toAt: number, { handlerAt = Infinity, respondingAt = Infinity }: OwnInstants): void {
+    this.responseMs += this.#ownPart(Math.max(fromAt, respondingAt, handlerAt), toAt, 'response');
+    this.localMs += this.#ownPart(Math.max(fromAt, handlerAt), Math.min(toAt, respondingAt), 'local');
+    this.queueMs += this.#ownPart(fromAt, Math.min(toAt, handlerAt), 'queue');
+  }
+
+  #ownPart(fromAt: number, toAt: number, phase: Phase): number {
+    if (toAt <= fromAt) return 0;
+    this.#expireIn(fromAt, toAt, phase, undefined);
+    return toAt - fromAt;
+  }
+
+  #addCall(call: Call, fromAt: number, toAt: number, own: OwnInstants): void {
     const term = this.#term(call.dependency);
     let until = Math.min(toAt, call.endedAt ?? toAt);
     for (let i = call.stretches - 1; i >= 0 && until > fromAt; i--) {
@@ -93,8 +102,8 @@ export class Ledger {
       this.#expireIn(start, until, PHASES[phase] ?? 'request', call);
       until = start;
     }
-    // A call that has not said its phase yet, or says it late, is local work until then.
-    this.addOwn('local', fromAt, until);
+    // A call that has not said its phase yet, or says it late, is the process's own work until then.
+    this.#addOwn(fromAt, until, own);
   }
 
   #noteSlowest(call: Call, at: number): void {

@@ -11,8 +11,11 @@ import type {
   Verdict,
 } from './terms.ts';
 
-/** Ended calls kept for the critical path before they are folded into sums: bounds the memory of a request. */
-const MAX_BATCH = 256;
+/**
+ * Calls kept for the critical path before those that have ended are folded into the ledger: bounds the memory of a
+ * request, and the search for the call that was waited for.
+ */
+const FOLD_AT = 32;
 
 export interface Arrival {
   /** When the request reached this process, as well as it can be known; before `startedAt`. */
@@ -50,7 +53,6 @@ export class TimeBudget {
   verdict: Verdict;
   /** arrival + effective budget; Infinity where there is none. */
   deadlineAt: number;
-  readonly ledger: Ledger;
   caller: string;
   priority: Priority;
   operation: string | undefined;
@@ -66,9 +68,17 @@ export class TimeBudget {
   disposition: Disposition | undefined;
   /** Calls in progress that belong to the request (detached ones do not). */
   openCalls = 0;
+  /** Queue and local time in which this process was busy, ms. */
+  ownBusyMs: number;
   #isHandlerOwn = false;
-  #batch: Call[] | undefined;
-  #resolvedUntil: number;
+  #ledger: Ledger | undefined;
+  /** In progress, or ended and not in the ledger yet. */
+  #calls: Call[] | undefined;
+  #foldAt = FOLD_AT;
+  #ledgerUntil: number;
+  /** Since when some call has been in progress, or none. */
+  #since: number;
+  /** Loop idle time at `#since`. */
   #idleMs: number;
 
   constructor(arrival: Arrival) {
@@ -82,10 +92,18 @@ export class TimeBudget {
     this.priority = arrival.priority;
     this.fromInstrumented = arrival.fromInstrumented;
     this.deadlineAt = arrival.effectiveMs === undefined ? Infinity : arrival.arrivedAt + arrival.effectiveMs;
-    this.ledger = new Ledger(this.deadlineAt);
-    this.ledger.ownBusyMs = arrival.startedAt - arrival.arrivedAt;
-    this.#resolvedUntil = arrival.arrivedAt;
+    this.ownBusyMs = arrival.startedAt - arrival.arrivedAt;
+    this.#ledgerUntil = arrival.arrivedAt;
+    this.#since = arrival.arrivedAt;
     this.#idleMs = arrival.idleMs;
+  }
+
+  /**
+   * Where the time went until the end, or until a call last began or ended. Made when it is asked for: of a request
+   * that ends in time and has no span nobody asks.
+   */
+  get ledger(): Ledger {
+    return this.#fold(this.endedAt ?? this.#since);
   }
 
   /** The entry policy of the operation, once it is known, may differ from the service's. */
@@ -94,7 +112,7 @@ export class TimeBudget {
     this.source = source;
     this.verdict = verdict;
     this.deadlineAt = effectiveMs === undefined ? Infinity : this.arrivedAt + effectiveMs;
-    this.ledger.deadlineAt = this.deadlineAt;
+    if (this.#ledger !== undefined) this.#ledger.deadlineAt = this.deadlineAt;
   }
 
   remainingMs(now: number): number | undefined {
@@ -123,14 +141,14 @@ export class TimeBudget {
     if (this.#isHandlerOwn) return;
     this.#isHandlerOwn = true;
     this.handlerAt = now;
-    this.ledger.requeue();
+    this.#ledger?.requeue();
   }
 
   /** It waited in a queue of the service's own until now. */
   waited(now: number): void {
     if (this.#isHandlerOwn) return;
     this.handlerAt = now;
-    this.ledger.requeue();
+    this.#ledger?.requeue();
   }
 
   /** The reply is complete and is being flushed. */
@@ -149,40 +167,38 @@ export class TimeBudget {
   /** A call begins. `idleMs` is the loop's idle time, to tell busy from waiting in the time before. */
   begin(call: Call, now: number, idleMs: number): void {
     this.firstCallAt ??= now;
-    if (this.openCalls === 0) {
-      this.#resolveOwn(now, idleMs);
-    } else if (this.#batch !== undefined && this.#batch.length >= MAX_BATCH) {
-      this.#resolveCalls(now);
-      this.#batch = this.#batch.filter((open) => open.endedAt === undefined);
-    }
+    if (this.openCalls === 0) this.#endOwn(now, idleMs);
     this.openCalls++;
     // A literal of one holds one; pushing on an empty array would reserve seventeen.
-    if (this.#batch === undefined) this.#batch = [call];
-    else this.#batch.push(call);
+    if (this.#calls === undefined) this.#calls = [call];
+    else if (this.#calls.push(call) > this.#foldAt) this.#fold(now);
   }
 
   /** A call of this request has ended (its own `end` came before). */
   end(now: number, idleMs: number): void {
     this.openCalls--;
     if (this.openCalls > 0 || this.endedAt !== undefined) return;
-    this.#resolveCalls(now);
-    this.#batch = undefined;
+    this.#since = now;
     this.#idleMs = idleMs;
   }
 
-  /** Closes the ledger. What is still in progress goes on as work after the end. */
+  /** What is still in progress goes on as work after the end. */
   close(now: number, idleMs: number, outcome: Outcome): void {
-    if (this.openCalls === 0) this.#resolveOwn(now, idleMs);
-    else this.#resolveCalls(now);
+    if (this.openCalls === 0) this.#endOwn(now, idleMs);
     // The caller gave up within the tolerance of its deadline: the phase it gave up in is the expiry's.
-    if (outcome === 'expired') this.ledger.expiry ??= this.#inProgress();
-    this.#batch = undefined;
+    const inProgress = outcome === 'expired' ? this.#inProgress() : undefined;
     this.endedAt = now;
     this.outcome = outcome;
+    if (inProgress !== undefined) this.ledger.expiry ??= inProgress;
+  }
+
+  /** Nobody asks for the ledger from here on, unless it has been asked for: its calls are let go. */
+  forgetCalls(): void {
+    this.#calls = undefined;
   }
 
   #inProgress(): Expiry {
-    const call = this.#batch?.find((one) => one.endedAt === undefined);
+    const call = this.#calls?.find((one) => one.endedAt === undefined);
     if (call?.phase !== undefined) return { phase: call.phase, call };
     if (this.handlerAt === undefined) return { phase: 'queue', call: undefined };
     return { phase: this.respondingAt === undefined ? 'local' : 'response', call: undefined };
@@ -190,29 +206,33 @@ export class TimeBudget {
 
   /** Queue, local and loop time that went by busy: what blocking cost this request. */
   loopBlockedMs(): number {
-    return this.ledger.ownBusyMs + this.ledger.eventLoopMs;
+    return this.ownBusyMs + this.ledger.eventLoopMs;
   }
 
   spentBeforeFirstCallMs(): number | undefined {
     return this.firstCallAt === undefined ? undefined : this.firstCallAt - this.arrivedAt;
   }
 
-  #resolveOwn(now: number, idleMs: number): void {
-    const from = this.#resolvedUntil;
-    const handlerAt = this.handlerAt ?? Infinity;
-    const respondingAt = this.respondingAt ?? Infinity;
-    this.ledger.addOwn('queue', from, Math.min(now, handlerAt));
-    this.ledger.addOwn('local', Math.max(from, handlerAt), Math.min(now, respondingAt));
-    this.ledger.addOwn('response', Math.max(from, respondingAt, handlerAt), now);
-    const seenFrom = Math.max(from, this.startedAt);
+  /** The time in which no call was in progress is over. */
+  #endOwn(now: number, idleMs: number): void {
+    const seenFrom = Math.max(this.#since, this.startedAt);
     const busyMs = now - seenFrom - (idleMs - this.#idleMs);
-    if (busyMs > 0) this.ledger.ownBusyMs += Math.min(busyMs, now - seenFrom);
-    this.#resolvedUntil = now;
+    if (busyMs > 0) this.ownBusyMs += Math.min(busyMs, now - seenFrom);
+    this.#since = now;
     this.#idleMs = idleMs;
   }
 
-  #resolveCalls(now: number): void {
-    if (this.#batch !== undefined) this.ledger.addCalls(this.#batch, this.#resolvedUntil, now);
-    this.#resolvedUntil = now;
+  #fold(until: number): Ledger {
+    this.#ledger ??= new Ledger(this.deadlineAt);
+    if (until <= this.#ledgerUntil) return this.#ledger;
+    const calls = this.#calls ?? NO_CALLS;
+    this.#ledger.shareOut(calls, this.#ledgerUntil, until, this);
+    this.#ledgerUntil = until;
+    this.#calls = calls.filter((call) => call.endedAt === undefined || call.endedAt > until);
+    // Calls that stay open are not looked through again for each one that begins.
+    this.#foldAt = Math.max(FOLD_AT, 2 * this.#calls.length);
+    return this.#ledger;
   }
 }
+
+const NO_CALLS: readonly Call[] = Object.freeze([]);

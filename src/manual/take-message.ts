@@ -57,7 +57,7 @@ function open(recorder: Recorder, given: unknown, options: Partial<MessageOption
   const ageMs = messageAgeMs({ ageMs: options.ageMs, sentWallMs, remainingMs, wallNowMs });
   const record = arrive(recorder, received, trusted, nameOf(options.operation), now - ageMs, now);
   // Most of it was spent in the broker, while this process had other things to do or none.
-  record.ledger.ownBusyMs = Math.min(ageMs, recorder.clock.waitMs(now));
+  record.ownBusyMs = Math.min(ageMs, recorder.clock.waitMs(now));
   const { attempt, repeated } = readArrivalAttempt(headers, received, trusted);
   record.attempt = attempt;
   record.repeated = repeated;
