@@ -5,12 +5,13 @@
 import { AttemptRecorder } from './attempt-recorder.ts';
 import { decideAllowance } from './core/allowance.ts';
 import type { CallTarget, NamedTarget } from './core/call.ts';
-import { type CancelSource, NO_DEPENDENCY, PHASES, type PostCancelResult, UNKNOWN } from './core/terms.ts';
+import type { CancelSource, PostCancelResult } from './core/terms.ts';
 import { currentScope } from './current.ts';
 import type { Recorder } from './recorder.ts';
 import { CallRecord, type RequestRecord } from './records.ts';
 import { describeAttempt } from './telemetry/attempt-span.ts';
 import type { DependencySettings } from './telemetry/config-settings.ts';
+import type { DependencySeries } from './telemetry/series.ts';
 import { describeCall } from './telemetry/spans.ts';
 
 /**
@@ -25,12 +26,12 @@ export interface Target extends NamedTarget {
   readonly host: string;
   readonly port: number | undefined;
   readonly settings: DependencySettings | undefined;
+  /** Of its dependency; made for the first call. */
+  series: DependencySeries | undefined;
 }
 
 /** A sibling that answered at most this long before an abort has won a race against it. */
 const RACE_MS = 20;
-/** Calls that ended before the operation of their request was known, kept until it is. */
-const MAX_EARLY = 64;
 
 export class CallRecorder {
   /** The call as an attempt. Adapters say which request it is, right after `begin`. */
@@ -48,7 +49,7 @@ export class CallRecorder {
     const name = settings?.name ?? nameOfHost(host);
     const dependency = this.#recorder.series.dependencies.fold(name);
     const origin = settings?.name ?? `${host.toLowerCase()}:${port ?? ''}`;
-    return { host, port, settings, workKind, name, dependency, origin };
+    return { host, port, settings, workKind, name, dependency, origin, series: undefined };
   }
 
   /** A call starts in the current scope. `ownTimeoutMs` is the limit that the application gave it itself. */
@@ -56,7 +57,8 @@ export class CallRecorder {
     const { config, series, families, clock } = this.#recorder;
     const scope = currentScope();
     const request = scope?.request;
-    const call = new CallRecord(target, scope, series.dependency(target.dependency), target.settings, now);
+    target.series ??= series.dependency(target.dependency);
+    const call = new CallRecord(target, scope, target.series, target.settings, now);
     call.reserveMs = config.reserveMsFor(request?.operation, target.settings);
     call.dependencyCapMs = target.settings?.capMs;
     call.ownTimeoutMs = ownTimeoutMs;
@@ -71,8 +73,7 @@ export class CallRecorder {
     call.allowanceMs = allowance.allowanceMs;
     call.bindingTerm = allowance.bindingTerm;
     call.refusal = allowance.refusal;
-    families.calls.cell(request?.caller ?? UNKNOWN, call.dependency, call.bindingTerm ?? 'none').add(1);
-    if (call.allowanceMs !== undefined) call.series.allowance.recordMs(call.allowanceMs);
+    this.#recorder.tally.begun(call);
     if (call.refusal !== undefined) families.refused.cell(call.dependency, 'first', call.refusal).add(1);
     if (ownTimeoutMs !== undefined) this.granted(call, ownTimeoutMs, now);
     call.series.executing.add(1);
@@ -131,12 +132,14 @@ export class CallRecorder {
     }
     this.attempts.end(call, ending, now);
     this.#recorder.retries.end(call, ending, now);
-    this.#recordDurations(call, now);
-    if (request !== undefined) this.#recordLateWork(call, request, ending, now);
-    this.#learn(call, ending, now);
-    if (call.inRequest) request?.end(now, this.#recorder.clock.idleMs(now));
-    if (request !== undefined) this.#recordRemaining(call, request);
-    if (call.succeeded && request !== undefined) request.lastAnswerAt = now;
+    call.series.executing.add(-1);
+    this.#recorder.workloads.worked(call, now);
+    this.#recorder.tally.endedCall(call);
+    if (request !== undefined) {
+      if (!call.detached && now > request.uselessAt()) this.#recordLateWork(call, request, ending, now);
+      if (call.inRequest) request.end(now, this.#recorder.clock.idleMs(now));
+      if (call.succeeded) request.lastAnswerAt = now;
+    }
     if (call.span?.isRecording()) {
       describeCall(call.span, call, this.#recorder.typical.dependency(call.dependency, now));
       describeAttempt(call.span, call, this.#recorder.config.policyVersion);
@@ -154,30 +157,8 @@ export class CallRecorder {
     return now - (request?.lastAnswerAt ?? -Infinity) <= RACE_MS ? 'lost_race' : 'application';
   }
 
-  #recordDurations(call: CallRecord, now: number): void {
-    const { callPhase } = this.#recorder.families;
-    const ms = now - call.startedAt;
-    call.series.executing.add(-1);
-    call.series.duration.recordMs(ms);
-    // Waiting for our own pool, or for our own loop, keeps no dependency busy.
-    const servedS = call.servedMs(now) / 1000;
-    call.series.execution.add(servedS);
-    this.#recorder.workloads.worked(call, servedS);
-    if (now > call.deadlineAt) call.series.executionLate.add(call.servedMs(now, call.deadlineAt) / 1000);
-    if (call.detached) this.#recorder.families.detached.cell(call.dependency).add(ms / 1000);
-    const sums = call.phaseSums(now);
-    const { phases } = call.series;
-    for (let index = 0; index < sums.length; index++) {
-      const phaseMs = sums[index];
-      if (phaseMs === undefined) continue;
-      phases[index] ??= callPhase.cell(call.dependency, PHASES[index] ?? 'request');
-      phases[index]?.recordMs(phaseMs);
-    }
-  }
-
   #recordLateWork(call: CallRecord, request: RequestRecord, ending: CallEnding, now: number): void {
     const uselessAt = request.uselessAt();
-    if (call.detached || now <= uselessAt) return;
     const { postCancelSeconds, postCancelItems } = this.#recorder.families;
     call.postCancelMs = now - Math.max(call.startedAt, uselessAt);
     postCancelSeconds.cell(call.dependency, call.workKind, 'no').add(call.postCancelMs / 1000);
@@ -185,46 +166,8 @@ export class CallRecorder {
       postCancelItems.cell(call.dependency, call.workKind, LATE_RESULT[ending]).add(1);
     }
   }
-
-  #recordRemaining(call: CallRecord, request: RequestRecord): void {
-    if (call.remainingBeforeMs === undefined && !this.attempts.isDue(call)) return;
-    const early = request.series === undefined && request.endedAt === undefined;
-    if (early && (request.early?.length ?? 0) < MAX_EARLY) {
-      request.early ??= [];
-      request.early.push(call);
-      return;
-    }
-    this.recordRemainingOf(call, request);
-  }
-
-  /** What is told by the operation of the request: the attempt, and the remaining time before and after. */
-  recordRemainingOf(call: CallRecord, request: RequestRecord): void {
-    this.attempts.count(call, request.operation);
-    if (call.remainingBeforeMs === undefined) return;
-    const operation = this.#recorder.series.operation(request.operation ?? NO_OPERATION);
-    this.#recorder.recordRemaining(
-      request,
-      call.remainingBeforeMs,
-      operation.remainingBefore,
-      operation.ratioBefore,
-    );
-    this.#recorder.recordRemaining(
-      request,
-      call.remainingAfterMs ?? 0,
-      operation.remainingAfter,
-      operation.ratioAfter,
-    );
-  }
-
-  #learn(call: CallRecord, ending: CallEnding, now: number): void {
-    if (call.dependency === NO_DEPENDENCY || (call.succeeded && !call.teaches)) return;
-    const usual = this.#recorder.typical.usualDependency(call.dependency, now);
-    if (ending === 'answered' && now < call.deadlineAt) usual.complete(call.servedMs(now), now);
-    else usual.disturb(now);
-  }
 }
 
-const NO_OPERATION = 'unmatched';
 const LATE_RESULT: Readonly<Record<CallEnding, PostCancelResult>> = {
   answered: 'completed',
   failed: 'failed',

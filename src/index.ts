@@ -10,6 +10,7 @@ import {
   type CancelSource,
   DUPLICATE_ABILITIES,
   type DuplicateAbility,
+  NO_OPERATION,
   PRIORITIES,
   type Priority,
   SHED_REASONS,
@@ -241,7 +242,7 @@ export function setRepeated(owner: Exclude<AttemptOwner, 'none' | 'unknown'>, at
  * abilities, and a service that has the first may lack the others.
  */
 export function recordDuplicate(...abilities: readonly DuplicateAbility[]): void {
-  const operation = currentScope()?.request.operation ?? 'unmatched';
+  const operation = currentScope()?.request.operation ?? NO_OPERATION;
   for (const ability of abilities) {
     if (!isListed('ability', ability, DUPLICATE_ABILITIES)) continue;
     activeRecorder()?.families.duplicates.cell(operation, ability).add(1);

@@ -11,14 +11,15 @@ import { readArrivalAttempt } from './core/arrival-attempt.ts';
 import { decideEntry } from './core/entry.ts';
 import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
 import { type Headers, readBudget } from './core/received.ts';
-import { type CancelSource, NO_DEPENDENCY } from './core/terms.ts';
+import { type CancelSource, NO_DEPENDENCY, NO_OPERATION } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
 import { LoadRecorder } from './load-recorder.ts';
 import { BudgetError, type RequestRecord } from './records.ts';
 import { RetryRecorder } from './retry-recorder.ts';
 import { abortSignals, releaseSignal } from './scope-signal.ts';
+import { Tally } from './tally.ts';
 import type { Config } from './telemetry/config-settings.ts';
-import { createFamilies, type Families, type HistogramCell } from './telemetry/metrics.ts';
+import { createFamilies, type Families } from './telemetry/metrics.ts';
 import { Series } from './telemetry/series.ts';
 import { describeRequest } from './telemetry/spans.ts';
 import { TypicalDurations } from './typical.ts';
@@ -32,8 +33,6 @@ export interface ArrivalFacts {
   readonly socket?: { readonly bytesWritten: number };
 }
 
-const UNMATCHED = 'unmatched';
-
 export class Recorder {
   readonly config: Config;
   readonly families: Families;
@@ -44,6 +43,7 @@ export class Recorder {
   readonly retries: RetryRecorder;
   readonly workloads: WorkloadRecorder;
   readonly load: LoadRecorder;
+  readonly tally: Tally;
   /** What goes out with calls and messages; there once the adapters are. */
   carriage: Carriage | undefined;
   /** Some operation has an entry policy of its own, so what arrived is kept until the operation is known. */
@@ -52,9 +52,10 @@ export class Recorder {
   constructor(config: Config, clock: Clock, families: Families = createFamilies(config.bucketsS)) {
     this.config = config;
     this.clock = clock;
-    this.calls = new CallRecorder(this);
-    this.typical = new TypicalDurations(config);
     this.families = families;
+    this.tally = new Tally(this);
+    this.calls = new CallRecorder(this);
+    this.typical = new TypicalDurations(config, () => this.tally.count());
     this.workloads = new WorkloadRecorder(families, clock);
     this.#operationsDiffer = Object.keys(config.operations).length > 0;
     const { operations, dependencies, callers } = config.labels;
@@ -120,23 +121,18 @@ export class Recorder {
     if (!isNew) this.workloads.admit(record);
     if (record.series !== undefined) return;
     record.operation ??=
-      record.likelyOperation === undefined ? UNMATCHED : this.series.operations.fold(record.likelyOperation);
+      record.likelyOperation === undefined
+        ? NO_OPERATION
+        : this.series.operations.fold(record.likelyOperation);
     const series = this.series.who(record.caller, record.operation, record.priority);
     record.series = series;
     series.offered.add(1);
     this.load.offer(record);
     if (record.repeated) series.retried.add(1);
-    this.families.verdicts.cell(record.caller, record.verdict).add(1);
-    for (const call of record.early ?? []) this.calls.recordRemainingOf(call, record);
+    for (const call of record.early ?? []) this.tally.remaining(call, record);
     record.early = undefined;
-    if (record.receivedMs !== undefined) series.received.recordMs(record.receivedMs);
+    this.tally.arrived(record);
     if (record.effectiveMs === undefined) return;
-    this.recordRemaining(
-      record,
-      record.deadlineAt - record.startedAt,
-      series.operation.remainingReceived,
-      series.operation.ratioReceived,
-    );
     const typical = this.typical.operation(record.operation, now);
     if (typical !== undefined && record.effectiveMs < typical.medianMs) {
       record.insufficient = true;
@@ -170,15 +166,13 @@ export class Recorder {
     const outcome = decideOutcome(record, ending, now, this.config.deadlineToleranceMs);
     if (record.repeats !== undefined) this.retries.release(record, now);
     record.close(now, this.clock.idleMs(now), outcome);
-    const operation = record.operation ?? UNMATCHED;
-    record.series?.outcome(outcome).add(1);
+    const operation = record.operation ?? NO_OPERATION;
     this.load.decide(record, ending, outcome);
     this.workloads.complete(record, outcome);
+    this.tally.ended(record);
     if (record.cancelSource !== undefined)
       this.families.cancellations.cell(operation, record.cancelSource).add(1);
     this.#recordExpiry(record, operation, now);
-    this.#recordDurations(record, now);
-    this.#learn(record, operation, now);
     if (ending.completed && !givenUp && !record.handlerTracked) this.handlerEnded(record, now);
     this.#describe(record, operation, now);
     releaseSignal(record);
@@ -201,13 +195,6 @@ export class Recorder {
     this.families.postCancelItems.cell(NO_DEPENDENCY, 'handler', result).add(1);
   }
 
-  recordRemaining(record: RequestRecord, leftMs: number, seconds: HistogramCell, ratio: HistogramCell): void {
-    const clamped = Math.max(0, leftMs);
-    seconds.recordMs(clamped);
-    if (record.effectiveMs !== undefined && record.effectiveMs > 0)
-      ratio.record(clamped / record.effectiveMs);
-  }
-
   #recordExpiry(record: RequestRecord, operation: string, now: number): void {
     if (now < record.deadlineAt && record.outcome !== 'expired') return;
     const expiry = record.ledger.expiry;
@@ -223,26 +210,6 @@ export class Recorder {
       dependencyTypical: (dependency) => this.typical.dependency(dependency, now),
     });
     this.families.expiryCauses.cell(operation, record.cause).add(1);
-  }
-
-  #recordDurations(record: RequestRecord, now: number): void {
-    const series = record.series?.operation;
-    if (series === undefined) return;
-    const handlerAt = record.handlerAt ?? now;
-    series.queue.recordMs(handlerAt - record.arrivedAt);
-    series.processing.recordMs(now - handlerAt);
-    if (record.outcome === 'useful') series.usefulDuration.recordMs(now - record.arrivedAt);
-    if (now > record.deadlineAt) series.overrun.recordMs(now - record.deadlineAt);
-    const spentMs = record.spentBeforeFirstCallMs();
-    if (spentMs !== undefined && record.effectiveMs !== undefined && record.effectiveMs > 0) {
-      series.localSpend.record(Math.min(1, spentMs / record.effectiveMs));
-    }
-  }
-
-  #learn(record: RequestRecord, operation: string, now: number): void {
-    const usual = this.typical.usualOperation(operation, now);
-    if (record.outcome === 'useful') usual.complete(now - record.arrivedAt, now);
-    else usual.disturb(now);
   }
 
   #describe(record: RequestRecord, operation: string, now: number): void {

@@ -3,13 +3,14 @@ import type { Span } from '@opentelemetry/api';
 import { Call, type CallTarget } from './core/call.ts';
 import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
-import type {
-  AttemptOwner,
-  BreakerState,
-  CancelSource,
-  ExpiryCause,
-  InFlightState,
-  Workload,
+import {
+  type AttemptOwner,
+  type BreakerState,
+  type CancelSource,
+  type ExpiryCause,
+  type InFlightState,
+  UNKNOWN,
+  type Workload,
 } from './core/terms.ts';
 import { TimeBudget } from './core/time-budget.ts';
 import type { LiveRetryBudget } from './live-retry-budget.ts';
@@ -137,6 +138,7 @@ export class RequestRecord extends TimeBudget implements Scope {
     this.received = undefined;
     this.routing = undefined;
     this.span = undefined;
+    this.forgetCalls();
     this.settle(now);
   }
 
@@ -152,6 +154,8 @@ export class CallRecord extends Call {
   readonly settings: DependencySettings | undefined;
   span: Span | undefined;
   postCancelMs: number | undefined;
+  /** Whose request it was made for, when it was made. */
+  readonly caller: string;
   /** Ordinal of this attempt at its operation; 1 = original. */
   attempt = 1;
   /** What is known of it as an attempt; undefined for a call that is not looked at as one, such as SQL. */
@@ -184,6 +188,7 @@ export class CallRecord extends Call {
   ) {
     super(target, startedAt, scope?.deadlineAt ?? Infinity, scope?.detached ?? false);
     this.scope = scope;
+    this.caller = scope?.request.caller ?? UNKNOWN;
     this.series = series;
     this.settings = settings;
   }

@@ -73,7 +73,7 @@ export class RetryRecorder {
 
   /** A call to the dependency of this name was made: it is in flight, and the wait before it is over. */
   begin(call: CallRecord, name: string, now: number): void {
-    call.retryBudget = this.#byDependency.get(name);
+    if (this.#byDependency.size > 0) call.retryBudget = this.#byDependency.get(name);
     const request = call.scope?.request;
     if (request?.repeats !== undefined) {
       const pending = request.repeats.find((one) => isRepeatOf(one, call.dependency, call.retryBudget));

@@ -7,8 +7,12 @@ export class TypicalDurations {
   readonly #operations = new Map<string, Usual>();
   readonly #dependencies = new Map<string, Usual>();
 
-  constructor(config: Config) {
+  readonly #beforeRead: (() => void) | undefined;
+
+  /** `beforeRead` has everything learned that was put off. */
+  constructor(config: Config, beforeRead?: () => void) {
     this.#config = config;
+    this.#beforeRead = beforeRead;
   }
 
   /** Names are folded label values, so both maps are bounded by the caps. */
@@ -23,21 +27,21 @@ export class TypicalDurations {
   }
 
   usualOperation(name: string, now: number): Usual {
-    return usualOf(this.#operations, name, now);
+    return this.#usualOf(this.#operations, name, now);
   }
 
   usualDependency(name: string, now: number): Usual {
-    return usualOf(this.#dependencies, name, now);
+    return this.#usualOf(this.#dependencies, name, now);
   }
-}
 
-function usualOf(known: Map<string, Usual>, name: string, now: number): Usual {
-  let usual = known.get(name);
-  if (usual === undefined) {
-    usual = new Usual(now, USUAL_SETTINGS);
-    known.set(name, usual);
+  #usualOf(known: Map<string, Usual>, name: string, now: number): Usual {
+    let usual = known.get(name);
+    if (usual === undefined) {
+      usual = new Usual(now, USUAL_SETTINGS, this.#beforeRead);
+      known.set(name, usual);
+    }
+    return usual;
   }
-  return usual;
 }
 
 /** One configured figure stands for the median and, for want of better, for the p95. */

@@ -50,8 +50,8 @@ export class WorkloadRecorder {
     this.#cells[workloadOf(record)].completed[outcome].add(1);
   }
 
-  /** A call has ended for which its dependency worked so many seconds. Live, original work is not counted here. */
-  worked(call: CallRecord, seconds: number): void {
+  /** A call has ended for which its dependency has worked. Live, original work is not counted here. */
+  worked(call: CallRecord, now: number): void {
     const workload = workloadOfCall(call);
     if (workload === 'live') return;
     const { workloadCalls, workloadExecution } = this.#families;
@@ -64,7 +64,7 @@ export class WorkloadRecorder {
       }
     }
     workloadCalls.cell(call.dependency, workload).add(1);
-    workloadExecution.cell(call.dependency, workload).add(seconds);
+    workloadExecution.cell(call.dependency, workload).add(call.servedMs(now) / 1000);
   }
 
   /** The service knows that this request is a repeat, and whose. */

@@ -17,6 +17,9 @@ const EVENT_LOOP = PHASE_INDEX.event_loop;
 const POOL_WAIT = PHASE_INDEX.pool_wait;
 const BACKOFF = PHASE_INDEX.backoff;
 
+/** Filled for one call after the other, many times a second: an array of its own for each would be garbage at once. */
+const phaseTimes = new Float64Array(PHASES.length);
+
 export function phaseIndex(phase: Phase): number {
   return PHASE_INDEX[phase];
 }
@@ -134,18 +137,24 @@ export class Call {
     return this.#timeline[index * 2 + 1] ?? 0;
   }
 
-  /** Milliseconds by phase index; a phase that did not happen is a hole. */
+  /** Milliseconds by phase index; a phase that did not happen is undefined. */
   phaseSums(toAt: number): (number | undefined)[] {
-    const sums = new Array<number | undefined>(PHASES.length);
+    return Array.from(this.phaseTimes(toAt), (ms) => (Number.isNaN(ms) ? undefined : ms));
+  }
+
+  /** The same, with NaN for what did not happen, in the array of the call before: copy what is to be kept. */
+  phaseTimes(toAt: number): Float64Array {
+    const times = phaseTimes.fill(Number.NaN);
     let until = Math.min(toAt, this.endedAt ?? toAt);
     for (let i = this.#timeline.length - 2; i >= 0; i -= 2) {
       const start = Math.max(this.#timeline[i + 1] ?? 0, this.startedAt);
       if (start >= until) continue;
       const phase = this.#timeline[i] ?? 0;
-      sums[phase] = (sums[phase] ?? 0) + until - start;
+      const before = times[phase] ?? Number.NaN;
+      times[phase] = until - start + (Number.isNaN(before) ? 0 : before);
       until = start;
     }
-    return sums;
+    return times;
   }
 
   /**

@@ -78,7 +78,11 @@ export class Ledger {
     return total;
   }
 
-  #addOwn(fromAt: number, toAt: number, { handlerAt = Infinity, respondingAt = Infinity }: OwnInstants): void {
+  #addOwn(
+    fromAt: number,
+    toAt: number,
+    { handlerAt = Infinity, respondingAt = Infinity }: OwnInstants,
+  ): void {
     this.responseMs += this.#ownPart(Math.max(fromAt, respondingAt, handlerAt), toAt, 'response');
     this.localMs += this.#ownPart(Math.max(fromAt, handlerAt), Math.min(toAt, respondingAt), 'local');
     this.queueMs += this.#ownPart(fromAt, Math.min(toAt, handlerAt), 'queue');

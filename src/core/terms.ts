@@ -255,6 +255,8 @@ export type ReplayStop = (typeof REPLAY_STOPS)[number];
 export const OTHER = 'other';
 /** Label value where a thing exists but nobody named it (a caller that says nothing). */
 export const UNKNOWN = 'unknown';
+/** Label value of `operation` where no route is known. */
+export const NO_OPERATION = 'unmatched';
 /** Label value of `dependency` where no call was in progress. */
 export const NO_DEPENDENCY = 'none';
 

@@ -192,8 +192,9 @@ export class TimeBudget {
     if (inProgress !== undefined) this.ledger.expiry ??= inProgress;
   }
 
-  /** Nobody asks for the ledger from here on, unless it has been asked for: its calls are let go. */
+  /** Lets go of the calls: from here on the ledger is what it was when it was last asked for, or nothing if never. */
   forgetCalls(): void {
+    if (this.#ledger !== undefined) this.#fold(this.endedAt ?? this.#since);
     this.#calls = undefined;
   }
 

@@ -38,8 +38,11 @@ export class Usual {
   #reading: Typical | undefined;
   #readAgainAt: number;
 
-  constructor(now: number, settings: UsualSettings = USUAL_SETTINGS) {
+  readonly #beforeRead: (() => void) | undefined;
+
+  constructor(now: number, settings: UsualSettings = USUAL_SETTINGS, beforeRead?: () => void) {
     this.#settings = settings;
+    this.#beforeRead = beforeRead;
     this.#startedAt = now;
     this.#readAgainAt = now;
   }
@@ -83,6 +86,7 @@ export class Usual {
   }
 
   #read(): Typical | undefined {
+    this.#beforeRead?.();
     if (this.#completed < this.#settings.minCount) return undefined;
     const sketch = this.#flush();
     return { medianMs: sketch.getValueAtQuantile(0.5), p95Ms: sketch.getValueAtQuantile(0.95) };

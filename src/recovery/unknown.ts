@@ -5,7 +5,7 @@
 import { diag, type SpanContext } from '@opentelemetry/api';
 import { activeRecorder } from '../active.ts';
 import { OpenUnknowns } from '../core/open-unknowns.ts';
-import { RECONCILED_RESULTS, type ReconciledResult } from '../core/terms.ts';
+import { NO_OPERATION, RECONCILED_RESULTS, type ReconciledResult } from '../core/terms.ts';
 import { currentScope } from '../current.ts';
 import type { Recorder } from '../recorder.ts';
 import { ATTR, EVENT } from '../telemetry/names.ts';
@@ -24,7 +24,7 @@ export function recordUnknown(key: string, operation?: string): boolean {
   if (recorder === undefined) return false;
   const text = keyOf(key);
   const request = currentScope()?.request;
-  const name = recorder.series.operations.fold(request?.operation ?? operation ?? 'unmatched');
+  const name = recorder.series.operations.fold(request?.operation ?? operation ?? NO_OPERATION);
   if (request !== undefined && request.endedAt === undefined)
     request.disposition = { kind: 'unknown', key: text };
   request?.span?.addEvent(EVENT.unknown);

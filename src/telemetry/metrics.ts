@@ -74,18 +74,26 @@ type Tree<Cell> = Map<string, Tree<Cell> | Cell>;
 /** All series of one metric. Label values are given in the order of the definition's labels, at most four. */
 export class Family<Cell extends NumberCell | HistogramCell> {
   readonly definition: MetricDefinition;
-  readonly cells: Cell[] = [];
+  readonly #cells: Cell[] = [];
   readonly #create: (attributes: Attributes) => Cell;
   readonly #tree: Tree<Cell> = new Map();
   readonly #depth: number;
   #onCell: ((cell: Cell) => void) | undefined;
   /** Called by whoever collects, before it reads: for values that change with time and not at an event. */
   refresh: (() => void) | undefined;
+  /** Has everything counted that was put off. */
+  beforeRead: (() => void) | undefined;
 
   constructor(definition: MetricDefinition, create: (attributes: Attributes) => Cell) {
     this.definition = definition;
     this.#create = create;
     this.#depth = definition.labels.length;
+  }
+
+  /** All series there are, up to date. */
+  get cells(): readonly Cell[] {
+    this.beforeRead?.();
+    return this.#cells;
   }
 
   /** The series with these label values, made at 0 if it is new. Callers bound open labels before. */
@@ -120,15 +128,16 @@ export class Family<Cell extends NumberCell | HistogramCell> {
     }
     const cell = this.#create(attributes);
     tree.set(key, cell);
-    this.cells.push(cell);
+    this.#cells.push(cell);
     this.#onCell?.(cell);
     return cell;
   }
 
   /** Calls `visit` for each cell there is and each that will be. */
   eachCell(visit: (cell: Cell) => void): void {
+    const { cells } = this;
     this.#onCell = visit;
-    for (const cell of this.cells) visit(cell);
+    for (const cell of cells) visit(cell);
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import {
   CANCEL_SOURCES,
+  NO_OPERATION,
   OTHER,
   OUTCOMES,
   type Outcome,
@@ -13,6 +14,7 @@ import {
   SHED_REASONS,
   type ShedReason,
   VERDICTS,
+  type Verdict,
   VIOLATIONS,
 } from '../core/terms.ts';
 import type { Families, HistogramCell, LabelCaps, NumberCell } from './metrics.ts';
@@ -73,6 +75,7 @@ export interface WhoSeries {
   readonly admitted: NumberCell;
   readonly shed: (reason: ShedReason) => NumberCell;
   readonly retried: NumberCell;
+  readonly verdict: (verdict: Verdict) => NumberCell;
   readonly outcome: (outcome: Outcome) => NumberCell;
   readonly insufficient: NumberCell;
   readonly received: HistogramCell;
@@ -116,7 +119,7 @@ export class Series {
   constructor(families: Families, caps: LabelCaps, allowedCallers: readonly string[] = []) {
     this.families = families;
     const overflow = (label: OpenLabel) => families.labelOverflow.cell(label);
-    this.operations = new LabelSet(caps.operation, overflow('operation'), ['unmatched']);
+    this.operations = new LabelSet(caps.operation, overflow('operation'), [NO_OPERATION]);
     this.dependencies = new LabelSet(caps.dependency, overflow('dependency'), ['none']);
     this.callers = new LabelSet(caps.caller, overflow('caller'), ['unknown'], allowedCallers);
     families.internalErrors.cell();
@@ -199,6 +202,7 @@ export class Series {
       admitted: f.admitted.cell(caller, operation, priority),
       shed: (reason) => f.shed.cell(caller, operation, priority, reason),
       retried: f.retried.cell(caller, operation, priority),
+      verdict: (verdict) => f.verdicts.cell(caller, verdict),
       outcome: (outcome) => outcomes.get(outcome) ?? f.outcomes.cell(caller, operation, priority, outcome),
       insufficient: f.insufficient.cell(caller, operation),
       received: f.received.cell(caller, operation),

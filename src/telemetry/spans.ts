@@ -76,9 +76,10 @@ function describeLedger(span: Span, request: RequestRecord): void {
   if (ledger.eventLoopMs > 0) put(span, LEDGER_EVENT_LOOP, ledger.eventLoopMs);
   put(span, ATTR.loopBlocked, request.loopBlockedMs());
   for (const term of ledger.terms) {
-    for (const [index, key] of ledgerKeysOf(term.dependency).entries()) {
+    const keys = ledgerKeysOf(term.dependency);
+    for (let index = 0; index < keys.length; index++) {
       const ms = term.phaseMs[index] ?? 0;
-      if (ms > 0) put(span, key, ms);
+      if (ms > 0) put(span, keys[index] ?? '', ms);
     }
   }
   if (request.effectiveMs !== undefined) put(span, LEDGER_LEFT, request.effectiveMs - ledger.totalMs());
@@ -116,6 +117,6 @@ export function describeCall(span: Span, call: CallRecord, typical: Typical | un
 }
 
 function describePhases(span: Span, call: CallRecord): void {
-  const sums = call.phaseSums(call.endedAt ?? call.startedAt);
-  for (const [index, key] of PHASE_KEYS.entries()) put(span, key, sums[index]);
+  const times = call.phaseTimes(call.endedAt ?? call.startedAt);
+  for (let index = 0; index < PHASE_KEYS.length; index++) put(span, PHASE_KEYS[index] ?? '', times[index]);
 }

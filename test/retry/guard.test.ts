@@ -470,6 +470,8 @@ describe('the wait', () => {
   }
 
   function waited(record: RequestRecord, dependency: string): number {
+    // Kept, once it has been asked for.
+    expect(record.ledger.queueMs).toBe(0);
     clock.at = performance.now();
     finish(record);
     const term = record.ledger.terms.find((each) => each.dependency === dependency);

@@ -70,6 +70,8 @@ describe.each(CLIENTS)('$library', ({ run, statusOf, owner }) => {
     server.failures = 1;
     const record = await stage.inRequest(5_000, async (request) => {
       expect(await run(operation(3))).toBe('stocked');
+      // Kept, once it has been asked for.
+      expect(request.ledger.terms).toHaveLength(1);
       return request;
     });
     expect(server.arrivals).toBe(2);
