@@ -62,14 +62,7 @@ export class CallRecorder {
     call.reserveMs = config.reserveMsFor(request?.operation, target.settings);
     call.dependencyCapMs = target.settings?.capMs;
     call.ownTimeoutMs = ownTimeoutMs;
-    const allowance = decideAllowance({
-      remainingMs: call.remainingBeforeMs,
-      reserveMs: call.reserveMs,
-      dependencyCapMs: call.dependencyCapMs,
-      latencyMs: target.settings?.latencyMs,
-      ownTimeoutMs,
-      minimumMs: target.settings?.minimumMs,
-    });
+    const allowance = decideAllowance(call);
     call.allowanceMs = allowance.allowanceMs;
     call.bindingTerm = allowance.bindingTerm;
     call.refusal = allowance.refusal;

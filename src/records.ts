@@ -1,5 +1,6 @@
 /** The pure records with what belongs to this process: the span they are told on and the cells they fill. */
 import type { Span } from '@opentelemetry/api';
+import type { AllowanceTerms } from './core/allowance.ts';
 import { Call, type CallTarget } from './core/call.ts';
 import type { Attempt, Operations } from './core/operations.ts';
 import type { Received } from './core/received.ts';
@@ -148,7 +149,7 @@ export class RequestRecord extends TimeBudget implements Scope {
   }
 }
 
-export class CallRecord extends Call {
+export class CallRecord extends Call implements AllowanceTerms {
   readonly scope: Scope | undefined;
   readonly series: DependencySeries;
   readonly settings: DependencySettings | undefined;
@@ -191,5 +192,17 @@ export class CallRecord extends Call {
     this.caller = scope?.request.caller ?? UNKNOWN;
     this.series = series;
     this.settings = settings;
+  }
+
+  get remainingMs(): number | undefined {
+    return this.remainingBeforeMs;
+  }
+
+  get latencyMs(): number | undefined {
+    return this.settings?.latencyMs;
+  }
+
+  get minimumMs(): number | undefined {
+    return this.settings?.minimumMs;
   }
 }

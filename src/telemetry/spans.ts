@@ -44,8 +44,9 @@ export function describeRequest(
 ): void {
   span.setAttribute(ATTR.verdict, request.verdict);
   span.setAttribute(ATTR.caller, request.caller);
-  span.setAttribute(ATTR.priority, request.priority);
-  span.setAttribute(ATTR.mode, facts.mode);
+  // What is usual is left out as well: each attribute is paid for by every span, until the span has been exported.
+  if (request.priority !== 'unset') span.setAttribute(ATTR.priority, request.priority);
+  if (facts.mode !== 'observe') span.setAttribute(ATTR.mode, facts.mode);
   if (request.operation !== undefined) span.setAttribute(ATTR.operation, request.operation);
   if (request.source !== undefined) span.setAttribute(ATTR.source, request.source);
   if (request.outcome !== undefined) span.setAttribute(ATTR.outcome, request.outcome);
@@ -56,7 +57,7 @@ export function describeRequest(
   put(span, ATTR.received, request.receivedMs);
   put(span, ATTR.effective, request.effectiveMs);
   put(span, ATTR.remaining, request.remainingMs(endedAt));
-  put(span, ATTR.reserve, facts.reserveMs);
+  if (facts.reserveMs > 0) put(span, ATTR.reserve, facts.reserveMs);
   put(span, ATTR.queue, (request.handlerAt ?? endedAt) - request.arrivedAt);
   if (request.handlerAt !== undefined) put(span, ATTR.processing, endedAt - request.handlerAt);
   put(span, ATTR.spentBeforeFirstCall, request.spentBeforeFirstCallMs());
@@ -103,8 +104,10 @@ export function describeCall(span: Span, call: CallRecord, typical: Typical | un
   put(span, ATTR.latencyDerived, call.settings?.latencyMs);
   put(span, ATTR.dependencyTypical, typical?.medianMs);
   put(span, ATTR.postCancel, call.postCancelMs);
-  if (call.allowanceMs !== undefined || call.refusal !== undefined) put(span, ATTR.reserve, call.reserveMs);
-  if (call.dispatchedAt !== undefined) put(span, ATTR.dispatchDelay, call.dispatchedAt - call.startedAt);
+  if (call.allowanceMs !== undefined && call.reserveMs > 0) put(span, ATTR.reserve, call.reserveMs);
+  if (call.dispatchedAt !== undefined && call.dispatchedAt > call.startedAt) {
+    put(span, ATTR.dispatchDelay, call.dispatchedAt - call.startedAt);
+  }
   if (call.bindingTerm !== undefined) span.setAttribute(ATTR.bindingTerm, call.bindingTerm);
   if (call.refusal !== undefined) span.setAttribute(ATTR.refusalReason, call.refusal);
   if (call.cancelSource !== undefined) span.setAttribute(ATTR.cancelSource, call.cancelSource);
