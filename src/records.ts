@@ -70,6 +70,12 @@ export interface FallbackMark {
   sharesDependency: boolean;
 }
 
+/** What makes a scope's signal fire. */
+export interface Aborter {
+  readonly controller: AbortController;
+  timer: NodeJS.Timeout | undefined;
+}
+
 /** What a request holds until its work has ended. */
 export interface Hold {
   /** The request, its handler, or the last of its calls has ended. */
@@ -118,6 +124,8 @@ export class RequestRecord extends TimeBudget implements Scope {
   /** It was let in by a gate. */
   isGranted = false;
   holds: Hold[] | undefined;
+  /** Of the signals that were asked for, by scope; few, and none is kept once its scope is over. */
+  aborters: Map<Scope, Aborter> | undefined;
 
   get request(): RequestRecord {
     return this;

@@ -1,27 +1,15 @@
 /** AbortSignals of scopes, made only when asked for: they fire at the deadline or when the request is cancelled. */
 import { timerMs } from './core/deadline.ts';
-import { BudgetError, type RequestRecord, type Scope } from './records.ts';
-
-interface Aborter {
-  readonly controller: AbortController;
-  timer: NodeJS.Timeout | undefined;
-}
-
-/** By request, then by scope: a request has few scopes, and none is kept once it is over. */
-const aborters = new WeakMap<RequestRecord, Map<Scope, Aborter>>();
+import { type Aborter, BudgetError, type RequestRecord, type Scope } from './records.ts';
 
 /** The signal of a scope. `now` is the monotonic clock. */
 export function signalOf(scope: Scope, now: () => number): AbortSignal {
   const { request } = scope;
-  let ofRequest = aborters.get(request);
-  if (ofRequest === undefined) {
-    ofRequest = new Map();
-    aborters.set(request, ofRequest);
-  }
-  const known = ofRequest.get(scope);
+  request.aborters ??= new Map();
+  const known = request.aborters.get(scope);
   if (known !== undefined) return known.controller.signal;
   const aborter: Aborter = { controller: new AbortController(), timer: undefined };
-  ofRequest.set(scope, aborter);
+  request.aborters.set(scope, aborter);
   if (request.cancelSource !== undefined && !scope.detached) {
     aborter.controller.abort(new BudgetError(request.cancelSource));
   } else arm(aborter, scope, now);
@@ -42,7 +30,7 @@ function arm(aborter: Aborter, scope: Scope, now: () => number): void {
 
 /** The request was cancelled: every signal fires, except in work that was marked to outlive it. */
 export function abortSignals(request: RequestRecord, error: BudgetError): void {
-  for (const [scope, aborter] of aborters.get(request) ?? []) {
+  for (const [scope, aborter] of request.aborters ?? []) {
     if (scope.detached) continue;
     clearTimeout(aborter.timer);
     aborter.controller.abort(error);
@@ -51,9 +39,9 @@ export function abortSignals(request: RequestRecord, error: BudgetError): void {
 
 /** The scope is over: its timer is cleared, its signal will not fire any more. */
 export function releaseSignal(scope: Scope): void {
-  const ofRequest = aborters.get(scope.request);
-  const aborter = ofRequest?.get(scope);
+  const { aborters } = scope.request;
+  const aborter = aborters?.get(scope);
   if (aborter === undefined) return;
   clearTimeout(aborter.timer);
-  ofRequest?.delete(scope);
+  aborters?.delete(scope);
 }
