@@ -3,21 +3,20 @@
  * call is, right after it began; the ordinal goes out in our header, so it is known before the send.
  */
 import type { CallEnding } from './call-recorder.ts';
+import { type AttemptFailure, failureOf, isErrorStatus } from './core/attempt-failure.ts';
 import {
   type Asked,
   type Attempt,
-  type AttemptFailure,
   attemptOutside,
   type CallIdentity,
   type Declaration,
   declaredAttempt,
-  failureOf,
   loadsAgain,
   Operations,
 } from './core/operations.ts';
 import { type AttemptOwner, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
-import type { RepeatFacts } from './pending-repeat.ts';
+import type { PendingRepeat, RepeatFacts } from './pending-repeat.ts';
 import type { Recorder } from './recorder.ts';
 import type { CallRecord, RequestRecord } from './records.ts';
 
@@ -56,18 +55,14 @@ export class AttemptRecorder {
   /** The declaration that was announced for this call; once. */
   takeAnnounced(call: CallRecord, host: string, method: string, path: string): Declaration | undefined {
     if (this.#announced.length === 0) return undefined;
-    const request = call.scope?.request;
-    const index = this.#announced.findIndex(
-      (one) => one.path === path && one.method === method && one.host === host && one.request === request,
-    );
-    return index < 0 ? undefined : this.#announced.splice(index, 1)[0]?.declaration;
+    return this.#takeAnnounced(call.scope?.request, host, method, path);
   }
 
   /** Says which request a call is, before it is sent. */
   begin(call: CallRecord, identity: CallIdentity, declaration: Declaration | undefined): void {
     const request = call.scope?.request;
-    const asked = request?.repeats?.find(({ dependency }) => dependency === call.dependency);
-    const attempt = this.#attemptOf(request, identity, declaration ?? hedgeOf(call), call.startedAt, asked);
+    const asked = request?.repeats === undefined ? undefined : askedOf(request.repeats, call.dependency);
+    const attempt = attemptOf(request, identity, declaration ?? hedgeOf(call), call.startedAt, asked);
     call.tried = attempt;
     call.attempt = attempt.ordinal;
     if (declaration?.permitted !== undefined) {
@@ -90,8 +85,7 @@ export class AttemptRecorder {
    */
   head(call: CallRecord, status: number, now: number): void {
     call.status = status;
-    const failure = failureOf({ ending: 'answered', status, wasSent: true });
-    if (failure !== undefined) endAttempt(call, failure, now);
+    if (isErrorStatus(status)) endAttempt(call, failureOf('answered', status, true), now);
   }
 
   /** The call has ended, and knows how. */
@@ -103,7 +97,7 @@ export class AttemptRecorder {
     }
     const { tried, status } = call;
     if (tried === undefined) return;
-    const failure = failureOf({ ending, status, wasSent: call.dispatchedAt !== undefined });
+    const failure = failureOf(ending, status, call.dispatchedAt !== undefined);
     endAttempt(call, call.cancelSource === 'lost_race' ? 'ignored' : failure, now);
     if (!loadsAgain(tried)) return;
     const isLate = lostAt !== undefined || now >= (call.scope?.request.uselessAt() ?? Infinity);
@@ -152,17 +146,35 @@ export class AttemptRecorder {
     for (const result of REPEAT_RESULTS) repeatResults.cell(dependency, result);
   }
 
-  #attemptOf(
+  /** A closure of its own, so that a call made while nothing is announced pays for none. */
+  #takeAnnounced(
     request: RequestRecord | undefined,
-    identity: CallIdentity,
-    declaration: Declaration | undefined,
-    now: number,
-    asked: Asked | undefined,
-  ): Attempt {
-    if (request === undefined) return attemptOutside(declaration, now);
-    request.operations ??= new Operations();
-    return request.operations.begin(identity, declaration, now, asked);
+    host: string,
+    method: string,
+    path: string,
+  ): Declaration | undefined {
+    const index = this.#announced.findIndex(
+      (one) => one.path === path && one.method === method && one.host === host && one.request === request,
+    );
+    return index < 0 ? undefined : this.#announced.splice(index, 1)[0]?.declaration;
   }
+}
+
+function attemptOf(
+  request: RequestRecord | undefined,
+  identity: CallIdentity,
+  declaration: Declaration | undefined,
+  now: number,
+  asked: Asked | undefined,
+): Attempt {
+  if (request === undefined) return attemptOutside(declaration, now);
+  request.operations ??= new Operations();
+  return request.operations.begin(identity, declaration, now, asked);
+}
+
+/** The repeat of a call to this dependency that was asked for and has not been made. */
+function askedOf(repeats: readonly PendingRepeat[], name: string): Asked | undefined {
+  return repeats.find(({ dependency }) => dependency === name);
 }
 
 const RESULTS: Readonly<Record<CallEnding, RepeatResult>> = {

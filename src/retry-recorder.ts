@@ -4,8 +4,8 @@
  * which may be folded.
  */
 import type { CallEnding } from './call-recorder.ts';
+import { isErrorStatus } from './core/attempt-failure.ts';
 import { Call, type CallTarget, type NamedTarget } from './core/call.ts';
-import { isErrorStatus } from './core/operations.ts';
 import { MAX_COST } from './core/retry-budget.ts';
 import { NO_DEPENDENCY, REFUSAL_REASONS } from './core/terms.ts';
 import { awaitedOf, takeEarly } from './early-budgets.ts';

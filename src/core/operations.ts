@@ -4,6 +4,7 @@
  * in flight another is one of its own (a fan-out), and after a success it is a new original. What a library says of
  * its own attempts comes before this.
  */
+import type { AttemptFailure } from './attempt-failure.ts';
 import type { AttemptKind, AttemptOwner, AttemptSource, RepeatReason } from './terms.ts';
 
 /** Compared whole, so that a loop over different items is no repeat. Never exported. */
@@ -35,13 +36,6 @@ export interface Asked {
   readonly permitted: number | undefined;
 }
 
-/** How an attempt failed. */
-export interface AttemptFailure {
-  readonly reason: RepeatReason;
-  /** What the next attempt is after this one. */
-  readonly next: Exclude<AttemptKind, 'original' | 'hedge'>;
-}
-
 export interface Attempt {
   readonly kind: AttemptKind;
   readonly owner: AttemptOwner;
@@ -64,19 +58,60 @@ export interface Attempt {
   readonly operation: Operation | undefined;
 }
 
-/** Only calls in flight and calls whose last attempt has failed are remembered. */
-interface Operation {
+const ORIGINAL: Attempt = Object.freeze({
+  kind: 'original',
+  owner: 'none',
+  source: undefined,
+  ordinal: 1,
+  triesBefore: 0,
+  reason: undefined,
+  waitMs: undefined,
+  permitted: undefined,
+  operation: undefined,
+});
+
+/**
+ * Only calls in flight and calls whose last attempt has failed are remembered. As an attempt it is its own original,
+ * of which nothing differs from one operation to the next: so the usual call makes one object and not two.
+ */
+class Operation implements Attempt {
+  declare readonly kind: Attempt['kind'];
+  declare readonly owner: Attempt['owner'];
+  declare readonly source: Attempt['source'];
+  declare readonly ordinal: number;
+  declare readonly triesBefore: number;
+  declare readonly reason: Attempt['reason'];
+  declare readonly waitMs: Attempt['waitMs'];
+  declare readonly permitted: Attempt['permitted'];
+  static {
+    Object.setPrototypeOf(Operation.prototype, ORIGINAL);
+  }
+
   readonly identity: CallIdentity;
-  inFlight: number;
+  inFlight = 0;
   /** Of the attempt that ended last, with what the next one needs of it. */
   last: { readonly attempt: Attempt; readonly failure: AttemptFailure; readonly endedAt: number } | undefined;
+  /** The one that was remembered before it. */
+  before: Operation | undefined;
+
+  constructor(identity: CallIdentity, before: Operation | undefined) {
+    this.identity = identity;
+    this.last = undefined;
+    this.before = before;
+  }
+
+  get operation(): Operation {
+    return this;
+  }
 }
 
 /** Identities remembered in one request. Beyond it the oldest failed one is forgotten: a repeat may go unseen. */
 export const MAX_OPERATIONS = 16;
 
 export class Operations {
-  readonly #operations: Operation[] = [];
+  /** The head of a list: most requests have one at a time, for which an array is too much. */
+  #newest: Operation | undefined;
+  #size = 0;
 
   /** `asked`: somebody asked whether it may repeat a call to this dependency; it owns the repeat, if this is one. */
   begin(identity: CallIdentity, declaration: Declaration | undefined, now: number, asked?: Asked): Attempt {
@@ -97,31 +132,45 @@ export class Operations {
     if (failure === undefined) operation.last = undefined;
     else if (failure !== 'ignored') operation.last = { attempt, failure, endedAt: now };
     if (operation.inFlight > 0 || operation.last !== undefined) return;
-    const index = this.#operations.indexOf(operation);
-    if (index >= 0) this.#operations.splice(index, 1);
+    this.#forget(operation);
   }
 
   /** Identities remembered now; at most MAX_OPERATIONS. */
   get size(): number {
-    return this.#operations.length;
+    return this.#size;
   }
 
   #find(identity: CallIdentity): Operation | undefined {
-    for (const operation of this.#operations) {
-      if (isSame(operation.identity, identity)) return operation;
-    }
-    return undefined;
+    let operation = this.#newest;
+    while (operation !== undefined && !isSame(operation.identity, identity)) operation = operation.before;
+    return operation;
   }
 
   #remember(identity: CallIdentity): Operation | undefined {
-    if (this.#operations.length >= MAX_OPERATIONS) {
-      const oldest = this.#operations.findIndex(({ inFlight }) => inFlight === 0);
-      if (oldest < 0) return undefined;
-      this.#operations.splice(oldest, 1);
+    if (this.#size >= MAX_OPERATIONS && !this.#forgetOldest()) return undefined;
+    this.#size++;
+    this.#newest = new Operation(identity, this.#newest);
+    return this.#newest;
+  }
+
+  #forgetOldest(): boolean {
+    let oldest: Operation | undefined;
+    for (let one = this.#newest; one !== undefined; one = one.before) if (one.inFlight === 0) oldest = one;
+    if (oldest !== undefined) this.#forget(oldest);
+    return oldest !== undefined;
+  }
+
+  #forget(operation: Operation): void {
+    if (this.#newest === operation) this.#newest = operation.before;
+    else {
+      let after = this.#newest;
+      while (after !== undefined && after.before !== operation) after = after.before;
+      if (after === undefined) return;
+      after.before = operation.before;
     }
-    const operation: Operation = { identity, inFlight: 0, last: undefined };
-    this.#operations.push(operation);
-    return operation;
+    this.#size--;
+    // The record of its call may live on.
+    operation.before = undefined;
   }
 }
 
@@ -172,17 +221,8 @@ function ordinalAfter(before: Attempt, kind: AttemptKind): number {
 }
 
 function original(operation: Operation | undefined, permitted: number | undefined): Attempt {
-  return {
-    kind: 'original',
-    owner: 'none',
-    source: undefined,
-    ordinal: 1,
-    triesBefore: 0,
-    reason: undefined,
-    waitMs: undefined,
-    permitted,
-    operation,
-  };
+  if (permitted === undefined) return operation ?? ORIGINAL;
+  return { ...ORIGINAL, permitted, operation };
 }
 
 function isSame(a: CallIdentity, b: CallIdentity): boolean {
@@ -198,36 +238,4 @@ function isSame(a: CallIdentity, b: CallIdentity): boolean {
 /** A repeat that the dependency sees as one: a reconnect takes the place of an attempt that it never saw. */
 export function loadsAgain({ source, kind }: Attempt): boolean {
   return source !== undefined && kind !== 'reconnect';
-}
-
-/** What is known of an attempt when it has ended. */
-export interface AttemptEnd {
-  readonly ending: 'answered' | 'timed_out' | 'aborted' | 'failed';
-  /** undefined where no head of an answer came. */
-  readonly status: number | undefined;
-  readonly wasSent: boolean;
-}
-
-/**
- * Why an attempt is one that may be repeated, or undefined for a success. Failed are: every end but an answer, and
- * the answers 408, 429 and 5xx. Other error answers are the caller's, and the same request would get them again.
- */
-export function failureOf({ ending, status, wasSent }: AttemptEnd): AttemptFailure | undefined {
-  if (ending === 'answered' && !isErrorStatus(status)) return undefined;
-  // Never sent: it loaded nothing. No answer: whether the work was done is not known. An answer: it was done.
-  const next = !wasSent && status === undefined ? 'reconnect' : status === undefined ? 'resend' : 'reexecute';
-  return { reason: reasonOf(ending, status, wasSent), next };
-}
-
-/** An answer after which the same request may be sent again. */
-export function isErrorStatus(status: number | undefined): boolean {
-  return status !== undefined && (status >= 500 || status === 429 || status === 408);
-}
-
-function reasonOf(ending: AttemptEnd['ending'], status: number | undefined, wasSent: boolean): RepeatReason {
-  if (status === 429) return 'throttled';
-  if (isErrorStatus(status)) return 'error_answer';
-  if (ending === 'timed_out' || ending === 'aborted') return ending;
-  if (status !== undefined) return 'broken_answer';
-  return wasSent ? 'no_answer' : 'not_sent';
 }

@@ -1,19 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { failureOf } from '../../src/core/attempt-failure.ts';
 import {
   type Attempt,
-  type AttemptEnd,
   attemptOutside,
   type CallIdentity,
-  failureOf,
   MAX_OPERATIONS,
   Operations,
 } from '../../src/core/operations.ts';
 
 const ITEM: CallIdentity = { origin: 'stock', method: 'GET', path: '/items/1' };
-const UNAVAILABLE = failureOf({ ending: 'answered', status: 503, wasSent: true });
-const REFUSED = failureOf({ ending: 'failed', status: undefined, wasSent: false });
-const LOST = failureOf({ ending: 'failed', status: undefined, wasSent: true });
+const UNAVAILABLE = failureOf('answered', 503, true);
+const REFUSED = failureOf('failed', undefined, false);
+const LOST = failureOf('failed', undefined, true);
 
 /** Begins and fails one after the other. */
 function failing(operations: Operations, failures: readonly (typeof UNAVAILABLE)[]): Attempt[] {
@@ -154,8 +153,7 @@ describe('S-13: what kind of repeat', () => {
     ['failed', 200, true, 'broken_answer', 'reexecute'],
     ['failed', 503, true, 'error_answer', 'reexecute'],
   ] as const)('%s, status %s, sent %s: %s, then %s', (ending, status, wasSent, reason, next) => {
-    const end: AttemptEnd = { ending, status, wasSent };
-    expect(failureOf(end)).toEqual(reason === undefined ? undefined : { reason, next });
+    expect(failureOf(ending, status, wasSent)).toEqual(reason === undefined ? undefined : { reason, next });
   });
 });
 
