@@ -16,6 +16,7 @@ import type { Adapter, Hooks } from '../adapter.ts';
 import { isOwnTraffic } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
+import { callLag } from '../shared/call-lag.ts';
 import { activeSpanOf } from '../shared/call-span.ts';
 import { enterRequest, INSTANT_MS, isConnecting, isTls, watchConnect } from '../shared/connect-watch.ts';
 import { makeRoom } from '../shared/own-listeners.ts';
@@ -100,7 +101,7 @@ class ClientWatch {
     this.#onClose = this.#listener((exchange, request: ClientRequest) => this.#closed(exchange, request));
     const ended = this.#listener((exchange, request: ClientRequest) => {
       const now = this.#hooks.now();
-      this.#end(exchange, request, 'answered', now, this.#lag(now));
+      this.#end(exchange, request, 'answered', now, callLag(this.#hooks, exchange.call, now));
     });
     this.#onEnd = function () {
       // Node gives an answer its request, beside the types.
@@ -151,7 +152,7 @@ class ClientWatch {
       // Destroyed from within, for a reason of the application's own or none; a peer's reset comes before.
       this.#end(exchange, request, exchange.timedOut ? 'timed_out' : 'aborted', now);
     } else {
-      this.#end(exchange, request, 'failed', now, this.#lag(now));
+      this.#end(exchange, request, 'failed', now, callLag(this.#hooks, exchange.call, now));
     }
   }
 
@@ -165,7 +166,7 @@ class ClientWatch {
       this.#connecting(exchange, request, socket, source === 'assigned' ? call.startedAt : now);
       return;
     }
-    if (source === 'queued') call.enter('request', now, this.#lag(now));
+    if (source === 'queued') call.enter('request', now, callLag(this.#hooks, call, now));
     else if (source === 'assigned') enterRequest(call, now);
     // Custom code that hands a socket over at once has not connected one.
     else call.enter('request', now - call.startedAt < INSTANT_MS ? call.startedAt : now);
@@ -186,7 +187,7 @@ class ClientWatch {
     const isSplit =
       holder !== undefined && isTls(holder) && splitHead(request, this.#headersFor(exchange), holder);
     const onReady = (now: number) => {
-      call.enter('request', now, this.#lag(now));
+      call.enter('request', now, callLag(this.#hooks, call, now));
       if (isNodes) this.#send(exchange, request, now, holder);
     };
     // From here on the request leaves only when `onUsable` lets it, so nothing that can fail stands in between.
@@ -234,7 +235,7 @@ class ClientWatch {
     } else if (response === undefined || timedOut) {
       this.#end(exchange, request, timedOut ? 'timed_out' : 'aborted', now);
     } else if (request.socket?.readableEnded === true) {
-      this.#end(exchange, request, 'failed', now, this.#lag(now));
+      this.#end(exchange, request, 'failed', now, callLag(this.#hooks, exchange.call, now));
     } else {
       this.#end(exchange, request, endingOfDiscard(call, now), now);
     }
@@ -267,9 +268,5 @@ class ClientWatch {
   #end({ call }: Exchange, request: ClientRequest, ending: CallEnding, now: number, lagMs = 0): void {
     this.#exchanges.set(request, undefined);
     this.#hooks.calls.end(call, ending, now, lagMs);
-  }
-
-  #lag(now: number): number {
-    return this.#hooks.recorder.clock.waitMs(now);
   }
 }

@@ -21,6 +21,11 @@ export function attached<Owner extends object, Value>(): Attached<Owner, Value> 
   return class Field extends Given {
     #value: Value | undefined;
 
+    // As it would be without it, but found at once: the one that V8 puts in its place looks its parent up each time.
+    constructor(owner: Owner) {
+      super(owner);
+    }
+
     static get(owner: Owner): Value | undefined {
       return #value in owner ? owner.#value : undefined;
     }

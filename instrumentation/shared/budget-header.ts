@@ -1,4 +1,5 @@
 /** Budget headers of an outgoing request: those that the application set itself, and ours at the moment of the send. */
+import type { OutgoingHeader } from '../../src/carriage.ts';
 import {
   HEADER_CONNECT_TIMEOUT,
   HEADER_ENVOY_EXPECTED,
@@ -20,6 +21,8 @@ import {
   parseUserverTimeout,
   parseYarpcTtl,
 } from '../../src/core/wire-peers.ts';
+import { HEADER_TIME_BUDGET } from '../../src/core/wire-time-budget.ts';
+import { ATTEMPT_HEADERS } from './attempt-marks.ts';
 
 /** Relative limits only. Our own header is not among them: one that was copied from somewhere is replaced. */
 const LIMITS: ReadonlyMap<string, (text: string) => WireResult> = new Map([
@@ -33,6 +36,23 @@ const LIMITS: ReadonlyMap<string, (text: string) => WireResult> = new Map([
   [HEADER_USERVER_TIMEOUT, parseUserverTimeout],
   [HEADER_YARPC_TTL, parseYarpcTtl],
 ]);
+
+const LOOKED_FOR: ReadonlySet<string> = new Set([...LIMITS.keys(), ...ATTEMPT_HEADERS, HEADER_TIME_BUDGET]);
+/** Most names share length and last letter with none of them, and need not be written in lower case to tell. */
+const SHAPES: ReadonlySet<number> = new Set(Array.from(LOOKED_FOR, shapeOf));
+
+/**
+ * Whether a header, in any case, is one that is looked for on outgoing requests: a limit, our own, and what tells of
+ * the attempt. Most requests have none, and then none of them has to be looked for.
+ */
+export function isLookedFor(name: string): boolean {
+  return SHAPES.has(shapeOf(name)) && LOOKED_FOR.has(name.toLowerCase());
+}
+
+function shapeOf(name: string): number {
+  // 0x20 makes a letter of ASCII a small one.
+  return name.length * 256 + (name.charCodeAt(name.length - 1) | 0x20);
+}
 
 /** The limit in ms that a header gives the peer; undefined for any other header and for one without a limit. */
 export function limitOf(name: string, value: unknown): number | undefined {
@@ -49,14 +69,23 @@ export function smallerLimit(a: number | undefined, b: number | undefined): numb
 
 /**
  * A header value that is read when the request is written: undici takes lists of values apart at that moment, over
- * HTTP/1 and HTTP/2. The getter stands on the class, since one defined on each array costs six times as much.
+ * HTTP/1 and HTTP/2. The getter stands on the class, since one defined on each array costs six times as much; and it
+ * is told the subject and the name, since a closure for each header costs as much as the rest.
  */
-export class SendTimeValue extends Array<string> {
-  readonly #render: () => string;
+export class SendTimeValue<Subject> extends Array<string> {
+  readonly #render: (subject: Subject, name: OutgoingHeader) => string;
+  readonly #subject: Subject;
+  readonly #name: OutgoingHeader;
 
-  constructor(render: () => string) {
+  constructor(
+    render: (subject: Subject, name: OutgoingHeader) => string,
+    subject: Subject,
+    name: OutgoingHeader,
+  ) {
     super(1);
     this.#render = render;
+    this.#subject = subject;
+    this.#name = name;
   }
 
   // `map` and the like would make another of these out of a length.
@@ -65,6 +94,7 @@ export class SendTimeValue extends Array<string> {
   }
 
   get 0(): string {
-    return this.#render();
+    const render = this.#render;
+    return render(this.#subject, this.#name);
   }
 }

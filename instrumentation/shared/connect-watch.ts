@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { MIN_LOOP_LAG_MS } from '../../src/core/call.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks, Undo } from '../adapter.ts';
+import { callLag } from './call-lag.ts';
 import { makeRoom } from './own-listeners.ts';
 
 export type ConnectPhase = 'dns' | 'connect' | 'tls';
@@ -137,14 +138,14 @@ export class ConnectWatch {
     if (this.history.lookedUpAt !== undefined) return;
     const now = this.#hooks.now();
     this.history.lookedUpAt = now;
-    this.#call?.enter('connect', now, this.#lag(now));
+    this.#enter('connect', now);
   }
 
   #connected(): void {
     const now = this.#hooks.now();
     this.history.connectedAt = now;
     if (!this.history.isTls) this.#ready(now);
-    else this.#call?.enter('tls', now, this.#lag(now));
+    else this.#enter('tls', now);
   }
 
   #readyUnlessRefused(): void {
@@ -160,8 +161,8 @@ export class ConnectWatch {
     this.#onReady = undefined;
   }
 
-  #lag(now: number): number {
-    return this.#hooks.recorder.clock.waitMs(now);
+  #enter(phase: ConnectPhase, now: number): void {
+    this.#call?.enter(phase, now, callLag(this.#hooks, this.#call, now));
   }
 }
 

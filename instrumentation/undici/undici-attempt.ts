@@ -2,14 +2,23 @@
 import type { Declaration } from '../../src/core/operations.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks } from '../adapter.ts';
-import { declarationOf, type HeaderReader, identityOf } from '../shared/attempt-marks.ts';
+import { declarationOf, type HeaderReader, identityOf, NO_HEADERS } from '../shared/attempt-marks.ts';
 import type { Peer } from '../shared/peers.ts';
 import { handlerOf, type UndiciRequest } from './undici-request.ts';
 
-/** Does not throw: the call goes on to be recorded whatever its request or its handler is like. */
-export function beginUndiciAttempt(hooks: Hooks, call: CallRecord, peer: Peer, request: UndiciRequest): void {
+/**
+ * `isMarked`: one of its headers is looked for. Does not throw: the call goes on to be recorded whatever its request or
+ * its handler is like.
+ */
+export function beginUndiciAttempt(
+  hooks: Hooks,
+  call: CallRecord,
+  peer: Peer,
+  request: UndiciRequest,
+  isMarked: boolean,
+): void {
   try {
-    const header = undiciHeaders(request.headers);
+    const header = isMarked ? undiciHeaders(request.headers) : NO_HEADERS;
     const { method, path, contentLength } = request;
     const identity = identityOf(peer.target.origin, method, path, header, contentLength ?? undefined);
     hooks.calls.attempts.begin(call, identity, undiciDeclarationOf(request) ?? declarationOf(header));
@@ -23,7 +32,7 @@ export function beginUndiciAttempt(hooks: Hooks, call: CallRecord, peer: Peer, r
  * them. In 7 it stands behind a private field: there a repeat is only detected. The handler of an original declares
  * nothing, since a loop around it may repeat it.
  */
-function undiciDeclarationOf(request: object): Declaration | undefined {
+function undiciDeclarationOf(request: UndiciRequest): Declaration | undefined {
   const handler = handlerOf(request);
   if (typeof handler !== 'object' || handler === null || !('retryOpts' in handler)) return undefined;
   const retries: unknown = Reflect.get(handler, 'retryCount');

@@ -6,6 +6,8 @@
 import { Socket } from 'node:net';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks } from '../adapter.ts';
+import { attached } from '../shared/attached.ts';
+import { callLag } from '../shared/call-lag.ts';
 import {
   type ConnectHistory,
   type ConnectWatch,
@@ -59,7 +61,7 @@ export class UndiciConnects {
   readonly #attempts = new Set<Attempt>();
   /** Begun in this step: the socket that is made next is its own. */
   #starting: Attempt | undefined;
-  readonly #uses = new WeakMap<object, Use>();
+  readonly #uses = attached<object, Use>();
   #lastError: unknown;
 
   constructor(hooks: Hooks) {
@@ -153,7 +155,7 @@ export class UndiciConnects {
       replay(use.history, call);
     }
     if (hasWaitedForIt) {
-      call.enter('request', now, this.#lag(now));
+      call.enter('request', now, callLag(this.#hooks, call, now));
       return;
     }
     const hasQueued = wasPooled || (use?.freeAt !== undefined && use.freeAt >= call.startedAt);
@@ -162,7 +164,7 @@ export class UndiciConnects {
       return;
     }
     if (isMistaken) call.enter('pool_wait', call.startedAt);
-    call.enter('request', now, this.#lag(now));
+    call.enter('request', now, callLag(this.#hooks, call, now));
   }
 
   /** The request that went out on this connection is over. */
@@ -206,10 +208,6 @@ export class UndiciConnects {
     }
     if (found !== undefined) this.#attempts.delete(found);
     return found;
-  }
-
-  #lag(now: number): number {
-    return this.#hooks.recorder.clock.waitMs(now);
   }
 }
 

@@ -1,6 +1,6 @@
 /** What a request of undici tells of itself, in versions 6 to 8, and of how it ended. */
 import type { Attributes } from '@opentelemetry/api';
-import { limitOf, smallerLimit } from '../shared/budget-header.ts';
+import { isLookedFor, limitOf, smallerLimit } from '../shared/budget-header.ts';
 
 /** Attributes that instrumentation-undici starts its span with. */
 const ATTR_METHOD = 'http.request.method_original';
@@ -17,6 +17,18 @@ export interface UndiciRequest {
   /** Bytes of a body whose length is known; null or absent where it is not. */
   readonly contentLength?: number | null;
   readonly completed: boolean;
+  /** undici's own members have symbols for names. */
+  readonly [key: symbol]: unknown;
+}
+
+/** Whether one of its headers is looked for at all, in one pass: without any, none has to be looked for. */
+export function hasLookedFor(headers: unknown): boolean {
+  if (!Array.isArray(headers)) return false;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name: unknown = headers[i];
+    if (typeof name !== 'string' || isLookedFor(name)) return true;
+  }
+  return false;
 }
 
 /** The instrumentation gives its span the method as it was and the path as the URL class writes it. */
@@ -64,7 +76,7 @@ export function isDiscard(request: UndiciRequest, error: unknown): boolean {
 }
 
 /** The reason of the signal given to `undici.request` and its like, which is kept on the request's handler. */
-export function abortReason(request: object): unknown {
+export function abortReason(request: UndiciRequest): unknown {
   const handler = handlerOf(request);
   const reason: unknown =
     typeof handler === 'object' && handler !== null ? Reflect.get(handler, 'reason') : undefined;
@@ -81,10 +93,10 @@ const handlerKeys: symbol[] = [];
 const MAX_HANDLER_KEYS = 8;
 
 /** What a request tells its events to; undefined where it cannot be found. */
-export function handlerOf(request: object): unknown {
-  for (const known of handlerKeys) if (known in request) return Reflect.get(request, known);
+export function handlerOf(request: UndiciRequest): unknown {
+  for (const known of handlerKeys) if (known in request) return request[known];
   const key = Object.getOwnPropertySymbols(request).find(({ description }) => description === 'handler');
   if (key === undefined) return undefined;
   if (handlerKeys.length < MAX_HANDLER_KEYS) handlerKeys.push(key);
-  return Reflect.get(request, key);
+  return request[key];
 }

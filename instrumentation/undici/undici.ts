@@ -20,6 +20,7 @@ import { isOwnTraffic } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
 import { enterResponse } from '../shared/attempt-marks.ts';
 import { SendTimeValue } from '../shared/budget-header.ts';
+import { callLag } from '../shared/call-lag.ts';
 import { SpanFinder } from '../shared/call-span.ts';
 import { type Peer, Peers } from '../shared/peers.ts';
 import { wrappedModule } from '../shared/wrapped-module.ts';
@@ -28,6 +29,7 @@ import { UndiciConnects, type Waiter } from './undici-connect.ts';
 import { UndiciPools } from './undici-pool.ts';
 import {
   abortReason,
+  hasLookedFor,
   isDestroyed,
   isDiscard,
   isPiecewise,
@@ -52,9 +54,8 @@ interface Message {
 }
 
 interface Exchange extends Waiter {
-  readonly peer: Peer;
-  /** Left for the first of its headers to be written; the others say the same. */
-  remainingMs: number | undefined;
+  /** The header that is written first; the others say the same. */
+  first: OutgoingHeader | undefined;
   sent: boolean;
   socket: object | undefined;
   hasHead: boolean;
@@ -89,6 +90,17 @@ class UndiciWatch {
   readonly #connects: UndiciConnects;
   readonly #spans: SpanFinder<UndiciRequest>;
   readonly #exchanges = attached<UndiciRequest, Exchange>();
+  /** Never throws: undici is writing. '' is no limit for a peer, where there is nothing to say after all. */
+  readonly #render = ({ call, first }: Exchange, name: OutgoingHeader): string => {
+    try {
+      const { calls, carriage } = this.#hooks;
+      const remainingMs = name === first ? calls.dispatch(call, this.#hooks.now()) : call.handedDownMs;
+      return carriage.render(name, call, remainingMs) ?? '';
+    } catch (error) {
+      this.#hooks.report(error);
+      return '';
+    }
+  };
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
@@ -139,7 +151,9 @@ class UndiciWatch {
     if (request.method === 'CONNECT') return;
     const origin = typeof request.origin === 'string' ? request.origin : request.origin.origin;
     const peer = this.#peerOf(origin);
-    const limitMs = ownLimit(request.headers);
+    const { headers } = request;
+    const isMarked = hasLookedFor(headers);
+    const limitMs = isMarked ? ownLimit(headers) : undefined;
     const call = resumed ?? this.#begin(peer, limitMs);
     if (call === undefined) return;
     if (resumed !== undefined && limitMs !== undefined) {
@@ -148,20 +162,19 @@ class UndiciWatch {
     }
     const exchange: Exchange = {
       call,
-      peer,
       origin,
       isDeferred: isPiecewise(request.body),
       wasPooled: resumed !== undefined,
       attempt: undefined,
-      remainingMs: undefined,
+      first: undefined,
       sent: false,
       socket: undefined,
       hasHead: false,
     };
     this.#exchanges.set(request, exchange);
     // Before our headers are put, one of which says which attempt it is.
-    beginUndiciAttempt(this.#hooks, call, peer, request);
-    this.#putHeaders(exchange, request.headers);
+    beginUndiciAttempt(this.#hooks, call, peer, request, isMarked);
+    if (Array.isArray(headers)) this.#putHeaders(exchange, peer, headers, isMarked);
     this.#connects.add(exchange);
     this.#spans.expect(call, request);
   }
@@ -194,7 +207,7 @@ class UndiciWatch {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined) return;
     const now = this.#hooks.now();
-    this.#end(exchange, request, 'answered', now, this.#lag(now));
+    this.#end(exchange, request, 'answered', now, callLag(this.#hooks, exchange.call, now));
   }
 
   #onError(request: UndiciRequest, error: unknown): void {
@@ -209,7 +222,8 @@ class UndiciWatch {
     // A reason of the application's own has no code. While the connection lives, nobody else can have ended it.
     const isLost = isDestroyed(exchange.socket) || this.#connects.hasFailedWith(error);
     const ending = told ?? (isLost ? 'failed' : 'aborted');
-    this.#end(exchange, request, ending, now, ending === 'failed' ? this.#lag(now) : 0);
+    const lagMs = ending === 'failed' ? callLag(this.#hooks, exchange.call, now) : 0;
+    this.#end(exchange, request, ending, now, lagMs);
   }
 
   /** OpenTelemetry was told of the end first. It records every error but an abort, which may be a discarded body. */
@@ -217,8 +231,9 @@ class UndiciWatch {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined) return;
     const now = this.#hooks.now();
-    if (request.completed) this.#end(exchange, request, 'answered', now, this.#lag(now));
-    else if (error !== undefined) this.#onError(request, error);
+    if (request.completed) {
+      this.#end(exchange, request, 'answered', now, callLag(this.#hooks, exchange.call, now));
+    } else if (error !== undefined) this.#onError(request, error);
     else if (exchange.hasHead && abortReason(request) === undefined) {
       this.#end(exchange, request, endingOfDiscard(exchange.call, now), now);
     } else this.#end(exchange, request, endingOf(abortReason(request)) ?? 'aborted', now);
@@ -232,28 +247,15 @@ class UndiciWatch {
   }
 
   /** In the place of those with the same names, whoever set them; over HTTP/1 and HTTP/2 read when it is written. */
-  #putHeaders(exchange: Exchange, headers: unknown): void {
-    const { call, peer } = exchange;
-    if (!Array.isArray(headers)) return;
-    let isFirst = true;
+  #putHeaders(exchange: Exchange, peer: Peer, headers: unknown[], isMarked: boolean): void {
+    const { call } = exchange;
     for (const name of this.#peers.headersFor(peer, call)) {
       // Without a budget only ours has something to say.
       if (name !== HEADER_TIME_BUDGET && call.deadlineAt === Infinity) continue;
-      removeHeader(headers, name);
-      const dispatches = isFirst;
-      isFirst = false;
-      headers.push(name, new SendTimeValue(() => this.#render(exchange, name, dispatches)));
+      if (isMarked) removeHeader(headers, name);
+      exchange.first ??= name;
+      headers.push(name, new SendTimeValue(this.#render, exchange, name));
     }
-  }
-
-  /** Never throws: undici is writing. '' is no limit for a peer, where there is nothing to say after all. */
-  #render(exchange: Exchange, name: OutgoingHeader, dispatches: boolean): string {
-    const value = this.#hooks.attempt(() => {
-      const { calls, carriage } = this.#hooks;
-      if (dispatches) exchange.remainingMs = calls.dispatch(exchange.call, this.#hooks.now());
-      return carriage.render(name, exchange.call, exchange.remainingMs);
-    });
-    return value ?? '';
   }
 
   #peerOf(origin: string): Peer {
@@ -263,9 +265,5 @@ class UndiciWatch {
     const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     const defaultPort = protocol === 'https:' ? 443 : 80;
     return this.#peers.add(origin, host, port === '' ? defaultPort : Number(port));
-  }
-
-  #lag(now: number): number {
-    return this.#hooks.recorder.clock.waitMs(now);
   }
 }

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { limitOf, SendTimeValue, smallerLimit } from '../../instrumentation/shared/budget-header.ts';
+import {
+  isLookedFor,
+  limitOf,
+  SendTimeValue,
+  smallerLimit,
+} from '../../instrumentation/shared/budget-header.ts';
 import { endingOf } from '../../src/call-ending.ts';
+import { HEADER_TIME_BUDGET } from '../../src/core/wire-time-budget.ts';
 import { BudgetError } from '../../src/records.ts';
 
 function coded(code: string, extra: object = {}): Error {
@@ -81,6 +87,27 @@ describe('budget headers that the application set', () => {
     expect(limitOf('accept', '300')).toBeUndefined();
   });
 
+  test('what is looked for is known by its name in any case; a name of its length and end is another', () => {
+    const names = [
+      'x-request-timeout-ms',
+      'Grpc-Timeout',
+      'TIME-BUDGET',
+      'Idempotency-Key',
+      'content-length',
+    ];
+    expect(names.filter((name) => !isLookedFor(name))).toEqual([]);
+    const others = [
+      '',
+      't',
+      'traceparent',
+      'accept-language',
+      'sec-fetch-mode',
+      'amz-sdk-reques',
+      'time-budgets',
+    ];
+    expect(others.filter((name) => isLookedFor(name))).toEqual([]);
+  });
+
   test('an absent limit is no limit of 0', () => {
     expect(smallerLimit(undefined, 5)).toBe(5);
     expect(smallerLimit(0, undefined)).toBe(0);
@@ -91,10 +118,14 @@ describe('budget headers that the application set', () => {
 
 test('a value of the moment of the send is a list of one, read each time it is taken apart', () => {
   let left = 10;
-  const value = new SendTimeValue(() => String(left--));
+  const value = new SendTimeValue(
+    (subject, name) => `${subject} ${name} ${left--}`,
+    'call',
+    HEADER_TIME_BUDGET,
+  );
   expect(Array.isArray(value)).toBe(true);
   expect(value.length).toBe(1);
-  expect(value[0]).toBe('10');
-  expect(`${value}`).toBe('9');
-  expect(value.map((text) => text)).toEqual(['8']);
+  expect(value[0]).toBe('call time-budget 10');
+  expect(`${value}`).toBe('call time-budget 9');
+  expect(value.map((text) => text)).toEqual(['call time-budget 8']);
 });
