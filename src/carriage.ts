@@ -1,8 +1,14 @@
 /** Headers out, per format: which ones go to a dependency, and what each says at the moment of the send. */
 import { formatConnectTimeout, formatEnvoyTimeout, formatRequestTimeout } from './core/wire.ts';
 import { formatGrpcTimeout } from './core/wire-grpc.ts';
-import { callerToken, formatTimeBudget, HEADER_TIME_BUDGET } from './core/wire-time-budget.ts';
-import type { CallRecord, Scope } from './records.ts';
+import {
+  callerToken,
+  formatOthers,
+  formatTimeBudget,
+  HEADER_TIME_BUDGET,
+  withRemaining,
+} from './core/wire-time-budget.ts';
+import type { CallRecord, RequestRecord, Scope } from './records.ts';
 import type { Config, ForeignHeader } from './telemetry/config-settings.ts';
 
 export type OutgoingHeader = typeof HEADER_TIME_BUDGET | ForeignHeader;
@@ -20,11 +26,14 @@ const FORMATS: Readonly<Record<ForeignHeader, (ms: number) => string | undefined
 export class Carriage {
   readonly #config: Config;
   readonly #caller: string | undefined;
+  /** What our header says beside `remaining` of an original of a request of which nothing is to be told. */
+  readonly #usual: string;
 
   /** `serviceName` is what the peers see as their caller. */
   constructor(config: Config, serviceName: string) {
     this.#config = config;
     this.#caller = callerToken(serviceName);
+    this.#usual = formatOthers({ attempt: 1, caller: this.#caller });
   }
 
   /** The headers that go to this host. Nothing of ours reaches a host that is not listed, if hosts are. */
@@ -46,10 +55,14 @@ export class Carriage {
     if (header !== HEADER_TIME_BUDGET)
       return remainingMs === undefined ? undefined : FORMATS[header](remainingMs);
     const request = call.scope?.request;
-    return formatTimeBudget({
-      remainingMs,
-      attempt: call.attempt,
-      repeated: call.attempt > 1 || (request?.repeated ?? false),
+    const isUsual = call.attempt === 1 && (request === undefined || tellsNothing(request));
+    return withRemaining(remainingMs, isUsual ? this.#usual : this.#others(call, request));
+  }
+
+  #others({ attempt }: CallRecord, request: RequestRecord | undefined): string {
+    return formatOthers({
+      attempt,
+      repeated: attempt > 1 || (request?.repeated ?? false),
       caller: this.#caller,
       priority: request?.priority,
       workload: request?.workload,
@@ -72,4 +85,8 @@ export class Carriage {
       sentWallMs,
     });
   }
+}
+
+function tellsNothing({ repeated, priority, workload }: RequestRecord): boolean {
+  return !repeated && priority === 'unset' && workload === undefined;
 }

@@ -41,6 +41,24 @@ describe('headers that leave', () => {
     });
   });
 
+  test('what is to be told of the request or the attempt is told, and only then', () => {
+    const { record, begin, sent } = setUp(1000);
+    const call = runInScope(record, () => begin('inventory'));
+    const told = (): string | undefined => sent(call, 'inventory', 300)['time-budget'];
+    record.priority = 'critical';
+    expect(told()).toBe('remaining=700, attempt=1, caller=gateway, priority=critical');
+    record.priority = 'unset';
+    record.workload = 'replay';
+    expect(told()).toBe('remaining=700, attempt=1, caller=gateway, workload=replay');
+    record.workload = 'live';
+    expect(told()).toBe('remaining=700, attempt=1, caller=gateway');
+    call.attempt = 2;
+    expect(told()).toBe('remaining=700, attempt=2, repeated, caller=gateway');
+    call.attempt = 1;
+    record.repeated = true;
+    expect(told()).toBe('remaining=700, attempt=1, repeated, caller=gateway');
+  });
+
   test('without a budget: who calls, and no time', () => {
     const { record, begin, sent } = setUp(undefined);
     const call = runInScope(record, () => begin('inventory'));
