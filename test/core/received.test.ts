@@ -163,6 +163,12 @@ describe('trust', () => {
     });
   });
 
+  test('nor does an untrusted sender become one of ours by its attempt', () => {
+    expect(readBudget({ 'time-budget': 'attempt=2, repeated, caller=web' }, UNTRUSTED)).toEqual(
+      NOTHING_RECEIVED,
+    );
+  });
+
   test('a header that cannot be read makes nobody one of ours', () => {
     expect(readBudget({ 'time-budget': 'remaining=' }, TRUSTED)).toEqual({
       ...NOTHING_RECEIVED,
