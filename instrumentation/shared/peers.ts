@@ -6,7 +6,7 @@ import type { Hooks } from '../adapter.ts';
 
 export interface Peer {
   readonly target: Target;
-  /** The headers that go there; undefined until the first call asks. */
+  /** The headers that go there with all but detached work; undefined until the first call asks. */
   headers: readonly OutgoingHeader[] | undefined;
 }
 
@@ -37,8 +37,10 @@ export class Peers {
   }
 
   headersFor(peer: Peer, call: CallRecord): readonly OutgoingHeader[] {
+    if (peer.headers !== undefined && !call.detached) return peer.headers;
     const { host, port } = peer.target;
-    peer.headers ??= this.#hooks.carriage.headersFor(call, host, port);
-    return peer.headers;
+    const headers = this.#hooks.carriage.headersFor(call, host, port);
+    if (!call.detached) peer.headers = headers;
+    return headers;
   }
 }

@@ -11,6 +11,7 @@ import type { Undo } from '../../instrumentation/adapter.ts';
 import { runAsOwnTraffic } from '../../instrumentation/process/own-traffic.ts';
 import { undiciClient, wrapUndici } from '../../instrumentation/undici/undici.ts';
 import { runInScope } from '../../src/current.ts';
+import { detach } from '../../src/index.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { until } from '../support/loopback.ts';
 import {
@@ -362,6 +363,15 @@ describe.each(LIBRARIES)('$name', ({ name, fetch, undici }) => {
       await inRequest(w, undefined, () => read(fetch(`${server.origin}/`, { headers })));
       expect(headerValues(server.seen[0], 'x-request-timeout-ms')).toEqual(['5000']);
       expect(headerValues(server.seen[0], 'time-budget')).toEqual(['attempt=1, caller=test-service']);
+    });
+
+    test('B10: none from detached work, and those of other calls to the same peer as ever', async () => {
+      await inRequest(w, 1000, async () => {
+        await detach(() => read(fetch(`${server.origin}/`)));
+        await read(fetch(`${server.origin}/`));
+        await detach(() => read(fetch(`${server.origin}/`)));
+      });
+      expect(server.seen.map((seen) => headerValues(seen, 'time-budget').length)).toEqual([0, 1, 0]);
     });
 
     test('B11: nothing goes to a host that is not listed, and the send is timed all the same', async () => {
