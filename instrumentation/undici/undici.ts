@@ -115,8 +115,9 @@ class UndiciWatch {
   }
 
   start(): Undo {
+    // What undici publishes there; straight to the handler, since each step between costs on every event.
     const on = (channel: string, handle: (message: Message) => void) =>
-      this.#hooks.subscribe(channel, (message) => handle(message as Message));
+      this.#hooks.subscribe(channel, handle as (message: unknown) => void);
     const connects = this.#connects;
     const undos = [
       this.#spans.start(),
@@ -184,16 +185,17 @@ class UndiciWatch {
     const exchange = this.#exchanges.get(request);
     if (exchange === undefined || exchange.sent) return;
     const { call } = exchange;
-    const now = this.#hooks.now();
+    // Its header was read just now, in the same step.
+    const now = call.dispatchedAt ?? this.#hooks.now();
     exchange.sent = true;
     exchange.socket = socket;
-    call.dispatchedAt ??= now;
+    call.dispatchedAt = now;
     if (socket !== undefined) {
       this.#connects.sent(exchange, socket, now);
       return;
     }
     this.#connects.remove(exchange);
-    call.enter('request', call.dispatchedAt);
+    call.enter('request', now);
   }
 
   #onHead(request: UndiciRequest, status: number): void {
