@@ -1,10 +1,10 @@
 /** The record of what has arrived, a request or a message, from what was read of it. */
-import { decideEntry, type EntryPolicy } from './core/entry.ts';
+import { decideEntry } from './core/entry.ts';
 import type { Received } from './core/received.ts';
 import { UNKNOWN } from './core/terms.ts';
 import type { Recorder } from './recorder.ts';
 import { RequestRecord } from './records.ts';
-import type { Config } from './telemetry/config-settings.ts';
+import type { Families } from './telemetry/metrics.ts';
 
 /** `arrivedAt`: from when on its budget runs. */
 export function arrive(
@@ -15,11 +15,9 @@ export function arrive(
   arrivedAt: number,
   now: number,
 ): RequestRecord {
-  const { families, series } = recorder;
-  for (const { source, fault } of received.findings) families.headerInvalid.cell(source, fault).add(1);
-  // Our header says what the sender had left; another one that says more is a fresh timeout.
-  if (received.exceedsOwn) families.violations.cell('reset').add(1);
-  const decision = decideEntry(received, policyFor(recorder.config, operation, trusted));
+  const { config, series } = recorder;
+  if (received.findings.length > 0) countFaults(recorder.families, received);
+  const decision = decideEntry(received, config.entry, config.operationSettings(operation), trusted);
   const record = new RequestRecord({
     arrivedAt,
     startedAt: now,
@@ -38,8 +36,8 @@ export function arrive(
   return record;
 }
 
-export function policyFor(config: Config, operation: string | undefined, trusted: boolean): EntryPolicy {
-  const { entry } = config;
-  const { defaultMs, ceilingMs, floorMs } = config.operationSettings(operation);
-  return { mode: entry.mode, role: entry.role, trusted, defaultMs, ceilingMs, floorMs };
+function countFaults({ headerInvalid, violations }: Families, { findings, exceedsOwn }: Received): void {
+  for (const { source, fault } of findings) headerInvalid.cell(source, fault).add(1);
+  // Our header says what the sender had left; another one that says more is a fresh timeout.
+  if (exceedsOwn) violations.cell('reset').add(1);
 }

@@ -3,14 +3,14 @@
  * when; nothing here knows a library. One request flows: enter → handling → (calls) → cancel? → finish.
  */
 
-import { arrive, policyFor } from './arrival.ts';
+import { arrive } from './arrival.ts';
 import { CallRecorder } from './call-recorder.ts';
 import type { Carriage } from './carriage.ts';
 import type { Clock } from './clock.ts';
 import { readArrivalAttempt } from './core/arrival-attempt.ts';
 import { decideEntry } from './core/entry.ts';
 import { decideOutcome, type Ending, isGivenUp } from './core/outcome.ts';
-import { type Headers, readBudget } from './core/received.ts';
+import { type Headers, type ReadOptions, readBudget } from './core/received.ts';
 import { type CancelSource, NO_DEPENDENCY, NO_OPERATION } from './core/terms.ts';
 import { decideCause } from './core/verdict.ts';
 import { LoadRecorder } from './load-recorder.ts';
@@ -32,6 +32,9 @@ export interface ArrivalFacts {
   readonly path: string;
   readonly socket?: { readonly bytesWritten: number };
 }
+
+const TRUSTED: ReadOptions = Object.freeze({ trusted: true });
+const UNTRUSTED: ReadOptions = Object.freeze({ trusted: false });
 
 export class Recorder {
   readonly config: Config;
@@ -78,7 +81,7 @@ export class Recorder {
   /** A request has been seen. Never throws for any header. */
   enter(facts: ArrivalFacts, now: number): RequestRecord {
     const trusted = this.config.isTrusted(facts.remoteAddress);
-    const received = readBudget(facts.headers, { trusted });
+    const received = readBudget(facts.headers, trusted ? TRUSTED : UNTRUSTED);
     const operation = this.config.operationForPath(facts.method, facts.path);
     const record = arrive(
       this,
@@ -112,7 +115,7 @@ export class Recorder {
     const { entry } = this.config;
     if (settings.defaultMs === entry.defaultMs && settings.ceilingMs === entry.ceilingMs) return;
     if (record.received === undefined || record.cancelledAt !== undefined) return;
-    const decision = decideEntry(record.received, policyFor(this.config, operation, record.trusted));
+    const decision = decideEntry(record.received, entry, settings, record.trusted);
     record.decide(decision.effectiveMs, decision.source, decision.verdict);
   }
 

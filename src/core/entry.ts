@@ -2,12 +2,15 @@
 import type { Received } from './received.ts';
 import type { BudgetSource, HeaderFault, Verdict } from './terms.ts';
 
-export interface EntryPolicy {
+/** What the whole service says of its entry. */
+export interface EntryTerms {
   readonly mode: 'observe' | 'propagate' | 'enforce';
   /** `edge` is the outermost trusted component, where a caller's wish becomes a deadline. */
   readonly role: 'edge' | 'internal';
-  /** The sender is inside the trust boundary. */
-  readonly trusted: boolean;
+}
+
+/** What holds for the requests of one operation. */
+export interface EntryLimits {
   /** Budget of a request that brings none; <= ceilingMs. */
   readonly defaultMs?: number | undefined;
   /** Most that is accepted. On its own it gives no budget to a request that brings none. */
@@ -33,29 +36,35 @@ const ABSENT: EntryDecision = Object.freeze({
 });
 
 /**
+ * `trusted`: the sender is inside the trust boundary.
+ *
  * The default and the ceiling hold in every mode, so that `observe` shows what `enforce` would do; both only
  * shorten. The one thing that lengthens, raising to the floor, is done in `enforce` alone. In `enforce` the
  * caller refuses the request for `refused_below_floor`, and for an effective budget of 0 as expired.
  */
 export function decideEntry(
   received: Pick<Received, 'remainingMs' | 'source' | 'findings'>,
-  policy: EntryPolicy,
+  terms: EntryTerms,
+  limits: EntryLimits,
+  trusted: boolean,
 ): EntryDecision {
   const receivedMs = received.remainingMs;
-  if (receivedMs === undefined) return withoutValue(received, policy);
+  if (receivedMs === undefined) return withoutValue(received, limits);
   const { source } = received;
-  const { ceilingMs, floorMs } = policy;
-  if (floorMs !== undefined && receivedMs < floorMs) return belowFloor(receivedMs, floorMs, source, policy);
+  const { ceilingMs, floorMs } = limits;
+  if (floorMs !== undefined && receivedMs < floorMs) {
+    return belowFloor(receivedMs, source, terms, limits, trusted);
+  }
   if (ceilingMs !== undefined && receivedMs > ceilingMs) {
     return { receivedMs, effectiveMs: ceilingMs, verdict: 'clamped_high', source };
   }
-  if (ceilingMs === undefined && !policy.trusted) return uncheckedWish(receivedMs, source, policy);
+  if (ceilingMs === undefined && !trusted) return uncheckedWish(receivedMs, source, limits);
   return { receivedMs, effectiveMs: receivedMs, verdict: 'accepted', source };
 }
 
 function withoutValue(
   received: Pick<Received, 'findings'>,
-  { defaultMs, ceilingMs = Infinity }: EntryPolicy,
+  { defaultMs, ceilingMs = Infinity }: EntryLimits,
 ): EntryDecision {
   const unusable = unusableVerdict(received);
   if (defaultMs === undefined) return unusable === undefined ? ABSENT : { ...ABSENT, verdict: unusable };
@@ -80,9 +89,10 @@ function unusableVerdict({ findings }: Pick<Received, 'findings'>): Verdict | un
  */
 function belowFloor(
   receivedMs: number,
-  floorMs: number,
   source: BudgetSource | undefined,
-  { mode, role, trusted, ceilingMs = Infinity }: EntryPolicy,
+  { mode, role }: EntryTerms,
+  { floorMs = 0, ceilingMs = Infinity }: EntryLimits,
+  trusted: boolean,
 ): EntryDecision {
   if (role !== 'edge' || trusted || receivedMs <= 0) {
     return { receivedMs, effectiveMs: receivedMs, verdict: 'refused_below_floor', source };
@@ -98,7 +108,7 @@ function belowFloor(
 function uncheckedWish(
   receivedMs: number,
   source: BudgetSource | undefined,
-  { defaultMs }: EntryPolicy,
+  { defaultMs }: EntryLimits,
 ): EntryDecision {
   if (defaultMs === undefined) return { receivedMs, effectiveMs: receivedMs, verdict: 'untrusted', source };
   if (receivedMs <= defaultMs) return { receivedMs, effectiveMs: receivedMs, verdict: 'accepted', source };

@@ -119,7 +119,7 @@ describe('every text', () => {
         const received = readBudget(given, { trusted: policy.trusted, wallNowMs: WALL_NOW_MS });
         if (received.source !== undefined) expect(BUDGET_SOURCES).toContain(received.source);
         expect(received.source === undefined).toBe(received.remainingMs === undefined);
-        const { receivedMs, effectiveMs, verdict } = decideEntry(received, policy);
+        const { receivedMs, effectiveMs, verdict } = decideEntry(received, policy, policy, policy.trusted);
         expect(receivedMs).toBe(received.remainingMs);
         if (effectiveMs === undefined) return;
         expect(Number.isFinite(effectiveMs) && effectiveMs >= 0).toBe(true);
