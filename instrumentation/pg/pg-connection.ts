@@ -2,9 +2,10 @@
 import { isIP } from 'node:net';
 import type { Target } from '../../src/call-recorder.ts';
 import { currentScope, enterScope, runInScope } from '../../src/current.ts';
-import type { CallRecord } from '../../src/records.ts';
+import type { CallRecord, Scope } from '../../src/records.ts';
 import { isThenable } from '../../src/when-settled.ts';
 import type { Hooks } from '../adapter.ts';
+import { attached } from '../shared/attached.ts';
 import type { Method } from '../shared/plain-wrap.ts';
 import { connectError, readFault } from './pg-ending.ts';
 import type { PgSpans } from './pg-spans.ts';
@@ -45,7 +46,7 @@ export class PgConnections {
   opening: Opening | undefined;
   readonly #hooks: Hooks;
   readonly #spans: PgSpans;
-  readonly #targets = new WeakMap<object, Target>();
+  readonly #targets = attached<object, Target>();
 
   constructor(hooks: Hooks, spans: PgSpans) {
     this.#hooks = hooks;
@@ -114,7 +115,7 @@ export class PgConnections {
     if (typeof callback === 'function') {
       const told = function (this: unknown, ...results: unknown[]): unknown {
         end(results[0]);
-        return runInScope(scope, () => Reflect.apply(callback, this, results));
+        return callIn(scope, callback, this, results);
       };
       return outsideRequests(client, [told], inner);
     }
@@ -170,6 +171,28 @@ export function afterwards(
       throw error;
     },
   );
+}
+
+/** Calls in a scope. Most often it is the current one already, and entering one costs more than all the rest here. */
+export function callIn(
+  scope: Scope | undefined,
+  callback: CallableFunction,
+  self: unknown,
+  args: unknown[],
+): unknown {
+  return currentScope() === scope
+    ? Reflect.apply(callback, self, args)
+    : callInOther(scope, callback, self, args);
+}
+
+/** Apart, as what a closure holds is allocated at every call of the function that it is in. */
+function callInOther(
+  scope: Scope | undefined,
+  callback: CallableFunction,
+  self: unknown,
+  args: unknown[],
+): unknown {
+  return runInScope(scope, () => Reflect.apply(callback, self, args));
 }
 
 /**

@@ -3,6 +3,7 @@ import type { CallEnding } from '../../src/call-recorder.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { ATTR } from '../../src/telemetry/names.ts';
 import type { Hooks } from '../adapter.ts';
+import { callLag } from '../shared/call-lag.ts';
 import { commits, READ_TIMEOUT, readFault } from './pg-ending.ts';
 import type { SpanSubject } from './pg-spans.ts';
 
@@ -18,13 +19,15 @@ export interface LimitSource {
   readonly statement_timeout?: unknown;
 }
 
+const NO_SOURCE: LimitSource = {};
+const NO_LIMITS: StatementLimits = { queryMs: undefined, serverMs: undefined };
+
 /** `config` may be anything that was passed to `query`; only an object can carry a limit. */
 export function limitsOf(config: unknown, session: LimitSource | undefined): StatementLimits {
-  const own: LimitSource = typeof config === 'object' && config !== null ? config : {};
-  return {
-    queryMs: limitMs(own.query_timeout) ?? limitMs(session?.query_timeout),
-    serverMs: limitMs(session?.statement_timeout),
-  };
+  const own: LimitSource = typeof config === 'object' && config !== null ? config : NO_SOURCE;
+  const queryMs = limitMs(own.query_timeout) ?? limitMs(session?.query_timeout);
+  const serverMs = limitMs(session?.statement_timeout);
+  return queryMs === undefined && serverMs === undefined ? NO_LIMITS : { queryMs, serverMs };
 }
 
 export function smallestMs({ queryMs, serverMs }: StatementLimits): number | undefined {
@@ -38,18 +41,10 @@ export function limitMs(value: unknown): number | undefined {
   return typeof ms === 'number' && ms > 0 && ms < Infinity ? ms : undefined;
 }
 
-interface Emitter {
-  once?(event: string, listener: () => void): unknown;
-  removeListener?(event: string, listener: () => void): unknown;
-}
-
 /** The connection that a statement runs on. */
 interface Session {
   readonly processID?: unknown;
-  readonly connection?: Emitter;
 }
-
-const FIRST_ROW = 'dataRow';
 
 export class Statement implements SpanSubject {
   readonly spanName = 'pg.query';
@@ -59,16 +54,26 @@ export class Statement implements SpanSubject {
   readonly #hooks: Hooks;
   readonly #session: Session;
   readonly #limits: StatementLimits;
+  readonly #isPromised: boolean;
   #text: unknown;
   #queued = false;
-  #onFirstRow: (() => void) | undefined;
+  #isAnswered = false;
 
-  constructor(hooks: Hooks, session: Session, call: CallRecord, askedAt: number, limits: StatementLimits) {
+  /** `isPromised`: what pg calls with the result is its own, and settles a promise. */
+  constructor(
+    hooks: Hooks,
+    session: Session,
+    call: CallRecord,
+    askedAt: number,
+    limits: StatementLimits,
+    isPromised: boolean,
+  ) {
     this.#hooks = hooks;
     this.#session = session;
     this.call = call;
     this.askedAt = askedAt;
     this.#limits = limits;
+    this.#isPromised = isPromised;
   }
 
   /** pg's own query object, read only where the ending leaves a question. */
@@ -86,32 +91,32 @@ export class Statement implements SpanSubject {
   sent(at: number): void {
     if (this.call.dispatchedAt !== undefined) return;
     // A queued statement is sent when the answer before it has been seen, which may have lain in the socket.
-    this.call.enter('db_execution', at, this.#queued ? this.#lagMs(at) : 0);
+    this.call.enter('db_execution', at, this.#queued ? callLag(this.#hooks, this.call, at) : 0);
     this.call.dispatchedAt = at;
   }
 
   /**
-   * The columns are known. The server says them before it works, and may do so together with the error it ends in:
-   * the first row, or the completion, is what says that execution is over. Rows are many, so only one is heard.
+   * A row, or the completion of a command, has come: the first says that execution is over. The columns do not: the
+   * server tells them before it works, and may do so together with the error it ends in. Rows are many.
    */
-  described(): void {
-    const { connection } = this.#session;
-    if (this.#onFirstRow !== undefined || connection?.once === undefined) return;
-    this.#onFirstRow = this.#hooks.guard(() => this.answering());
-    connection.once(FIRST_ROW, this.#onFirstRow);
-  }
-
-  /** The first row, or the completion of the first command, has come. */
   answering(): void {
-    if (this.call.phase === 'response') return;
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
     const now = this.#hooks.now();
-    this.call.enter('response', now, this.#lagMs(now));
-    this.#stopListening();
+    this.call.enter('response', now, callLag(this.#hooks, this.call, now));
   }
 
   complete(): void {
     const now = this.#hooks.now();
-    this.#end('answered', now, this.#lagMs(now));
+    this.#end('answered', now, callLag(this.#hooks, this.call, now));
+  }
+
+  /**
+   * Nothing of the application runs with its result, so that it need not be in whose name. Not once it has a span:
+   * the instrumentation's response hook is the application's. To be asked before the end, which lets go of the span.
+   */
+  get isSilent(): boolean {
+    return this.#isPromised && this.call.span === undefined;
   }
 
   fail(error: unknown): void {
@@ -128,7 +133,7 @@ export class Statement implements SpanSubject {
       call.mayStillRun = !isFromServer;
       call.commitUnknown = commits(this.#text);
     }
-    this.#end(ending, now, isFromServer ? this.#lagMs(now) : 0);
+    this.#end(ending, now, isFromServer ? callLag(this.#hooks, call, now) : 0);
   }
 
   /** pg's own timer is the only one that tells its callback first, and the query object after. */
@@ -142,21 +147,13 @@ export class Statement implements SpanSubject {
     this.fail(isTaken ? new Error(READ_TIMEOUT) : undefined);
   }
 
-  #stopListening(): void {
-    if (this.#onFirstRow !== undefined)
-      this.#session.connection?.removeListener?.(FIRST_ROW, this.#onFirstRow);
-  }
-
   #end(ending: CallEnding, now: number, lagMs: number): void {
-    this.#stopListening();
-    const { processID } = this.#session;
-    // What a time-out left running on a connection holds up the statements after it: this tells they shared one.
     const { span } = this.call;
-    if (typeof processID === 'number' && span?.isRecording()) span.setAttribute(ATTR.connectionId, processID);
+    if (span?.isRecording()) {
+      const { processID } = this.#session;
+      // What a time-out left running on a connection holds up the statements after it: this tells they shared one.
+      if (typeof processID === 'number') span.setAttribute(ATTR.connectionId, processID);
+    }
     this.#hooks.calls.end(this.call, ending, now, lagMs);
-  }
-
-  #lagMs(now: number): number {
-    return this.#hooks.recorder.clock.waitMs(now);
   }
 }

@@ -2,36 +2,37 @@
  * The statements of pg's clients. Each is followed through the methods that pg itself calls on its query object
  * (`submit`, `handle…`), so arguments, callbacks and promises of the application stay what they are.
  */
-import { currentScope, runInScope } from '../../src/current.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks, Undo } from '../adapter.ts';
 import { attached } from '../shared/attached.ts';
-import { type Around, type Method, wrapMethods } from '../shared/plain-wrap.ts';
-import type { PgClient, PgConnections } from './pg-connection.ts';
+import { type Around, type Before, type Method, wrapMethods } from '../shared/plain-wrap.ts';
+import { callIn, type PgClient, type PgConnections } from './pg-connection.ts';
 import type { PgSpans } from './pg-spans.ts';
 import { limitsOf, Statement, smallestMs } from './pg-statement.ts';
 
 /** What pg calls on a query object, in this order; a kind of query may lack some of them. */
-const QUERY_METHODS = [
-  'submit',
-  'handleRowDescription',
-  'handleCommandComplete',
-  'handleReadyForQuery',
-  'handleError',
-] as const;
-type QueryMethod = (typeof QUERY_METHODS)[number];
+const STEPS = ['submit', 'handleDataRow', 'handleCommandComplete'] as const;
+type Step = (typeof STEPS)[number];
+/** These tell the application. */
+const ENDS = ['handleReadyForQuery', 'handleError'] as const;
+type End = (typeof ENDS)[number];
 
 interface Submittable {
   readonly submit: unknown;
   readonly text?: unknown;
 }
 
+/** A `pool.query` that has its client. */
+export interface Asker {
+  /** Its call, if it had to wait for the client: the statement goes on in that one. */
+  readonly call: CallRecord | undefined;
+  /** It gave a promise, and pg-pool's own callback settles it. */
+  readonly isPromised: boolean;
+}
+
 export class PgStatements {
-  /**
-   * The call of a `pool.query` that had to wait for its client. Set for the client that the pool calls
-   * synchronously next, which takes it: the statement goes on in that call.
-   */
-  waited: CallRecord | undefined;
+  /** Set for the client that the pool calls synchronously next, which takes it. */
+  asker: Asker | undefined;
   readonly #hooks: Hooks;
   readonly #connections: PgConnections;
   readonly #spans: PgSpans;
@@ -47,51 +48,67 @@ export class PgStatements {
   /** Wraps the class of the query objects that pg makes itself. */
   wrapQuery(prototype: object): Undo {
     this.#wrappedKinds.add(prototype);
-    const around =
-      (method: QueryMethod): Around =>
+    const end =
+      (method: End): Around =>
       (query, args, inner) => {
         const statement = this.#statements.get(query);
         return statement === undefined
           ? inner.apply(query, args)
-          : this.#on(method, statement, query, args, inner);
+          : this.#end(method, statement, query, args, inner);
+      };
+    const step =
+      (method: Step): Before =>
+      (query) => {
+        const statement = this.#statements.get(query);
+        if (statement !== undefined) this.#step(method, statement);
       };
     return wrapMethods(
       prototype,
-      Object.fromEntries(QUERY_METHODS.map((method) => [method, around(method)])),
+      Object.fromEntries(ENDS.map((method) => [method, end(method)])),
+      Object.fromEntries(STEPS.map((method) => [method, step(method)])),
     );
   }
 
   /** Around `Client.prototype.query`. */
   query(client: PgClient, args: unknown[], inner: Method): unknown {
-    const hooks = this.#hooks;
     const config = args[0];
     if (isTracing(config)) return inner.apply(client, args);
-    const statement = hooks.attempt(() => this.#begin(client, config));
+    const statement = this.#begin(client, config);
     if (statement === undefined) return inner.apply(client, args);
-    if (isSubmittable(config)) hooks.attempt(() => this.#follow(config, statement));
+    if (isSubmittable(config)) this.#follow(config, statement);
     let result: unknown;
     try {
       result = inner.apply(client, args);
     } catch (error) {
-      hooks.attempt(() => statement.fail(error));
+      this.#fail(statement, error);
       throw error;
     }
-    hooks.attempt(() => this.#link(client, config, statement));
+    this.#link(client, config, statement);
     return result;
   }
 
-  #begin(client: PgClient, config: unknown): Statement {
-    const { calls } = this.#hooks;
-    const now = this.#hooks.now();
-    const limits = limitsOf(config, client.connectionParameters);
-    const limit = smallestMs(limits);
-    const { waited } = this;
-    this.waited = undefined;
-    if (waited !== undefined && limit !== undefined) calls.granted(waited, limit, now);
-    const call = waited ?? calls.begin(this.#connections.targetOf(client), now, limit);
-    const statement = new Statement(this.#hooks, client, call, now, limits);
-    this.#spans.expect(call, statement);
-    return statement;
+  // The guards stand in the methods: `attempt` takes a closure, which every statement would pay for.
+
+  #begin(client: PgClient, config: unknown): Statement | undefined {
+    const { asker } = this;
+    this.asker = undefined;
+    try {
+      const { calls } = this.#hooks;
+      const now = this.#hooks.now();
+      const limits = limitsOf(config, client.connectionParameters);
+      const limit = smallestMs(limits);
+      const waited = asker?.call;
+      if (waited !== undefined && limit !== undefined) calls.granted(waited, limit, now);
+      const call = waited ?? calls.begin(this.#connections.targetOf(client), now, limit);
+      // Of a query object of its own the application may hear itself.
+      const isPromised = asker?.isPromised === true && !isSubmittable(config);
+      const statement = new Statement(this.#hooks, client, call, now, limits, isPromised);
+      this.#spans.expect(call, statement);
+      return statement;
+    } catch (error) {
+      this.#hooks.report(error);
+      return undefined;
+    }
   }
 
   /**
@@ -99,60 +116,86 @@ export class PgStatements {
    * has sent. If that is an earlier one, pg took none, as its connection is closed or broken, and says so later.
    */
   #link(client: PgClient, config: unknown, statement: Statement): void {
-    const queue = client._queryQueue ?? client.queryQueue;
-    const queued = queue?.at(-1);
-    const active = '_activeQuery' in client ? client._activeQuery : client.activeQuery;
-    const query = queued ?? client._sentQueryQueue?.at(-1) ?? active ?? undefined;
-    const known = query === undefined ? undefined : this.#statements.get(query);
-    if (query === undefined || (known !== undefined && known !== statement)) {
-      if (!isSubmittable(config)) statement.fail(undefined);
-      return;
+    try {
+      const queue = client._queryQueue ?? client.queryQueue;
+      const queued = queue?.at(-1);
+      const active = '_activeQuery' in client ? client._activeQuery : client.activeQuery;
+      const query = queued ?? client._sentQueryQueue?.at(-1) ?? active ?? undefined;
+      const known = query === undefined ? undefined : this.#statements.get(query);
+      if (query === undefined || (known !== undefined && known !== statement)) {
+        if (!isSubmittable(config)) statement.fail(undefined);
+        return;
+      }
+      this.#statements.set(query, statement);
+      statement.describe(query);
+      // Within the callback of a connect pg has queued it for the moment, and sends it next.
+      const isNext = !active && queue?.length === 1 && client._connected !== false;
+      if (query !== queued || isNext) statement.sent(statement.askedAt);
+      else statement.queued(client._connected === false ? 'connect' : 'pool_wait');
+    } catch (error) {
+      this.#hooks.report(error);
     }
-    this.#statements.set(query, statement);
-    statement.describe(query);
-    // Within the callback of a connect pg has queued it for the moment, and sends it next.
-    const isNext = !active && queue?.length === 1 && client._connected !== false;
-    if (query !== queued || isNext) statement.sent(statement.askedAt);
-    else statement.queued(client._connected === false ? 'connect' : 'pool_wait');
   }
 
   /** A query object of the application. One of a class of its own, such as a cursor, has its methods replaced. */
   #follow(query: Submittable, statement: Statement): void {
-    this.#statements.set(query, statement);
-    if (this.#wrappedKinds.has(Object.getPrototypeOf(query))) return;
-    for (const method of QUERY_METHODS) {
-      const inner: unknown = Reflect.get(query, method);
-      if (typeof inner !== 'function') continue;
-      const value = (...args: unknown[]): unknown =>
-        // Checked to be a function just above.
-        this.#on(method, statement, query, args, inner as Method);
-      Object.defineProperty(query, method, { value, writable: true, configurable: true });
+    try {
+      this.#statements.set(query, statement);
+      if (this.#wrappedKinds.has(Object.getPrototypeOf(query))) return;
+      for (const method of STEPS) {
+        replaceOwn(query, method, (args, inner) => {
+          this.#step(method, statement);
+          return inner.apply(query, args);
+        });
+      }
+      for (const method of ENDS) {
+        replaceOwn(query, method, (args, inner) => this.#end(method, statement, query, args, inner));
+      }
+    } catch (error) {
+      this.#hooks.report(error);
     }
   }
 
-  #on(method: QueryMethod, statement: Statement, query: object, args: unknown[], inner: Method): unknown {
-    const hooks = this.#hooks;
-    switch (method) {
-      case 'submit':
-        hooks.attempt(() => statement.sent(hooks.now()));
-        return inner.apply(query, args);
-      case 'handleRowDescription':
-        hooks.attempt(() => statement.described());
-        return inner.apply(query, args);
-      case 'handleCommandComplete':
-        hooks.attempt(() => statement.answering());
-        return inner.apply(query, args);
-      case 'handleReadyForQuery':
-        hooks.attempt(() => statement.complete());
-        break;
-      case 'handleError':
-        hooks.attempt(() => statement.fail(args[0]));
+  #step(method: Step, statement: Statement): void {
+    try {
+      if (method === 'submit') statement.sent(this.#hooks.now());
+      else statement.answering();
+    } catch (error) {
+      this.#hooks.report(error);
     }
-    // These two tell the application, and come from the socket, which belongs to no request.
-    const { scope } = statement.call;
-    if (currentScope() === scope) return inner.apply(query, args);
-    return runInScope(scope, () => inner.apply(query, args));
   }
+
+  /** Comes from the socket, which belongs to no request: the application has to hear of it in its own. */
+  #end(method: End, statement: Statement, query: object, args: unknown[], inner: Method): unknown {
+    const isSilent = method === 'handleReadyForQuery' && statement.isSilent;
+    if (method === 'handleError') this.#fail(statement, args[0]);
+    else this.#complete(statement);
+    return isSilent ? inner.apply(query, args) : callIn(statement.call.scope, inner, query, args);
+  }
+
+  #complete(statement: Statement): void {
+    try {
+      statement.complete();
+    } catch (error) {
+      this.#hooks.report(error);
+    }
+  }
+
+  #fail(statement: Statement, error: unknown): void {
+    try {
+      statement.fail(error);
+    } catch (internal) {
+      this.#hooks.report(internal);
+    }
+  }
+}
+
+function replaceOwn(query: object, name: string, run: (args: unknown[], inner: Method) => unknown): void {
+  const inner: unknown = Reflect.get(query, name);
+  if (typeof inner !== 'function') return;
+  // Checked to be a function just above.
+  const value = (...args: unknown[]): unknown => run(args, inner as Method);
+  Object.defineProperty(query, name, { value, writable: true, configurable: true });
 }
 
 function isSubmittable(config: unknown): config is Submittable {

@@ -10,6 +10,9 @@ export type Method = (this: unknown, ...args: unknown[]) => unknown;
 /** Runs in place of a method. `inner` is the method itself; it must be called once, with `self` and `args`. */
 export type Around = (self: object, args: unknown[], inner: Method) => unknown;
 
+/** Runs before a method, with the method's first argument. Must not throw. Costs no list of the arguments. */
+export type Before = (self: object, first: unknown) => void;
+
 const CLAIMED = Symbol.for('otel-time-budget.wrapped');
 const SHIMMED = '__wrapped';
 
@@ -17,11 +20,22 @@ const SHIMMED = '__wrapped';
  * Wraps the methods that `owner` has. An owner that is wrapped already, even by another copy of this package, is
  * left alone, so that a call is never recorded twice. The undo works under a wrapper that came later, too.
  */
-export function wrapMethods(owner: object, arounds: Readonly<Record<string, Around>>): Undo {
+export function wrapMethods(
+  owner: object,
+  arounds: Readonly<Record<string, Around>>,
+  befores: Readonly<Record<string, Before>> = {},
+): Undo {
   const claimed = claimedOwners();
   if (claimed.has(owner)) return () => {};
   claimed.add(owner);
-  const undos = Object.entries(arounds).map(([name, around]) => wrapMethod(owner, name, around));
+  const undos = [
+    ...Object.entries(arounds).map(([name, around]) =>
+      wrapMethod(owner, name, (wrap) => within(wrap, around)),
+    ),
+    ...Object.entries(befores).map(([name, before]) =>
+      wrapMethod(owner, name, (wrap) => after(wrap, before)),
+    ),
+  ];
   return () => {
     for (const undo of undos) undo();
     claimed.delete(owner);
@@ -39,34 +53,44 @@ export function isClaimed(prototype: unknown): boolean {
   return false;
 }
 
-function wrapMethod(owner: object, name: string, around: Around): Undo {
+/** A method that is wrapped: whether ours still has a part in it, and the method itself. */
+interface Wrap {
+  on: boolean;
+  inner: Method;
+}
+
+function within(wrap: Wrap, around: Around): Method {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    return wrap.on && isObject(this) ? around(this, args, wrap.inner) : wrap.inner.apply(this, args);
+  };
+}
+
+function after(wrap: Wrap, before: Before): Method {
+  return function (this: unknown, first: unknown): unknown {
+    if (wrap.on && isObject(this)) before(this, first);
+    // biome-ignore lint/complexity/noArguments: handed through like this it is never made, a list of its own is
+    return Reflect.apply(wrap.inner, this, arguments);
+  };
+}
+
+/** A method called without its object fails in the library, in the library's words. */
+function isObject(self: unknown): self is object {
+  return (typeof self === 'object' && self !== null) || typeof self === 'function';
+}
+
+function wrapMethod(owner: object, name: string, make: (wrap: Wrap) => Method): Undo {
   const original: unknown = Reflect.get(owner, name);
   if (typeof original !== 'function') return () => {};
-  let on = true;
   // Checked to be a function just above.
-  let inner = original as Method;
-  const wrapped = function (this: unknown, ...args: unknown[]): unknown {
-    // A method called without its object fails in the library, in the library's words.
-    if (!on || this === null || (typeof this !== 'object' && typeof this !== 'function')) {
-      return inner.apply(this, args);
-    }
-    return around(this, args, inner);
-  };
+  const wrap: Wrap = { on: true, inner: original as Method };
+  const wrapped = make(wrap);
   Object.defineProperty(wrapped, 'name', { value: original.name, configurable: true });
   Object.defineProperty(wrapped, 'length', { value: original.length, configurable: true });
-  if (SHIMMED in original) {
-    passOn(
-      wrapped,
-      () => inner,
-      (next) => {
-        inner = next;
-      },
-    );
-  }
+  if (SHIMMED in original) passOn(wrapped, wrap);
   Reflect.set(owner, name, wrapped);
   return () => {
-    on = false;
-    if (Reflect.get(owner, name) === wrapped) Reflect.set(owner, name, inner);
+    wrap.on = false;
+    if (Reflect.get(owner, name) === wrapped) Reflect.set(owner, name, wrap.inner);
   };
 }
 
@@ -74,15 +98,15 @@ function wrapMethod(owner: object, name: string, around: Around): Undo {
  * OpenTelemetry patches pg twice and takes its first patch off before the second, if it sees it. Under a wrapper
  * of ours it would not, and would trace each statement twice: so ours answers for it, and lets go of it when asked.
  */
-function passOn(wrapped: Method, read: () => Method, replace: (next: Method) => void): void {
+function passOn(wrapped: Method, wrap: Wrap): void {
   Object.defineProperties(wrapped, {
     [SHIMMED]: { value: true, configurable: true },
-    __original: { get: read, configurable: true },
+    __original: { get: () => wrap.inner, configurable: true },
     __unwrap: {
       value: () => {
-        const original: unknown = Reflect.get(read(), '__original');
+        const original: unknown = Reflect.get(wrap.inner, '__original');
         // Its `__original` is the method that it wrapped.
-        if (typeof original === 'function') replace(original as Method);
+        if (typeof original === 'function') wrap.inner = original as Method;
       },
       configurable: true,
     },
