@@ -68,7 +68,8 @@ export class AttemptRecorder {
     if (declaration?.permitted !== undefined) {
       this.permitted(call.dependency, declaration.owner, declaration.permitted);
     }
-    if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
+    // It is counted with what it began with, unless that has been counted just now.
+    if (this.#recorder.tally.isEmpty) this.countBegun(call);
     if (request === undefined || !loadsAgain(attempt) || !request.repeated || request.ownsRepeats) return;
     request.ownsRepeats = true;
     this.#recorder.families.violations.cell('double_owner').add(1);
@@ -113,6 +114,11 @@ export class AttemptRecorder {
     if (call.tried !== undefined || owner === undefined) return;
     call.tried = declaredAttempt(owner, attempt, kind, permitted);
     call.attempt = attempt;
+    this.countBegun(call);
+  }
+
+  /** Counts the attempt, unless the operation of its request is not known yet. */
+  countBegun(call: CallRecord): void {
     const request = call.scope?.request;
     if (request === undefined || request.operation !== undefined) this.count(call, request?.operation);
   }

@@ -14,11 +14,12 @@ export class CallCounts {
     this.#recorder = recorder;
   }
 
-  /** Which limit decided, and what it left. */
+  /** Which limit decided, what it left, and which attempt it is. */
   begun(call: CallRecord): void {
     const { allowanceMs, caller, dependency, bindingTerm = 'none' } = call;
     this.#recorder.families.calls.cell(caller, dependency, bindingTerm).add(1);
     if (allowanceMs !== undefined) call.series.allowance.recordMs(allowanceMs);
+    this.#recorder.calls.attempts.countBegun(call);
   }
 
   /** How long it took, and what was left. */
