@@ -8,7 +8,7 @@
 import type { Hooks, Undo } from '../adapter.ts';
 import { type Method, wrapMethods } from '../shared/plain-wrap.ts';
 import { memberOf } from '../shared/wrapped-module.ts';
-import { type ExpressRequest, ExpressRoutes, type HandlerCall } from './express-routes.ts';
+import { type ExpressRequest, ExpressRoutes, type HandlerRun } from './express-routes.ts';
 
 interface Layer {
   handle: Method;
@@ -86,9 +86,9 @@ class LayerWraps {
   handle(self: object, args: unknown[], inner: Method, awaits: boolean): unknown {
     const layer = self as Layer; // The prototype is that of Express's layers.
     let pending = false;
-    const call = this.#hooks.attempt(() => this.#starts(layer, args));
-    if (call === undefined) return inner.apply(self, args);
-    const settled = this.#hooks.guard(() => this.#routes.settled(call));
+    const run = this.#hooks.attempt(() => this.#starts(layer, args));
+    if (run === undefined) return inner.apply(self, args);
+    const settled = this.#hooks.guard(() => this.#routes.settled(run));
     const watched = awaits
       ? onPromise(layer, (promise) => {
           pending = true;
@@ -99,22 +99,22 @@ class LayerWraps {
     try {
       return inner.apply(watched, args);
     } finally {
-      this.#hooks.attempt(() => this.#routes.returned(call, pending));
+      this.#hooks.attempt(() => this.#routes.returned(run, pending));
     }
   }
 
-  #starts(layer: Layer, args: unknown[]): HandlerCall | undefined {
+  #starts(layer: Layer, args: unknown[]): HandlerRun | undefined {
     // What Express hands to every handler; one with more parameters is for errors and will not be called.
-    const [request, response] = args as [ExpressRequest, HandlerCall['response']];
+    const [req, res] = args as [ExpressRequest, HandlerRun['res']];
     if (layer.handle.length > 3 || layer.route !== undefined) return undefined;
     if (!('method' in layer)) {
       const pattern = this.#patterns.get(layer);
-      if (pattern !== undefined) this.#routes.mounted(request, pattern);
+      if (pattern !== undefined) this.#routes.mounted(req, pattern);
       return undefined;
     }
-    const pattern = memberOf(memberOf(request, 'route'), 'path');
-    const anyMethod = layer.method === undefined;
-    return this.#routes.starts({ request, response, handle: layer.handle, pattern, anyMethod });
+    const route = memberOf(memberOf(req, 'route'), 'path');
+    const run: HandlerRun = { req, res, layer, handler: layer.handle, route };
+    return this.#routes.starts(run) ? run : undefined;
   }
 }
 

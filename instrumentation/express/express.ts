@@ -5,7 +5,7 @@
 import type { Adapter, Hooks } from '../adapter.ts';
 import { wrappedModule } from '../shared/wrapped-module.ts';
 import { wrapExpress } from './express-layers.ts';
-import { type ExpressRequest, ExpressRoutes, type HandlerCall } from './express-routes.ts';
+import { ExpressRoutes, type HandlerRun } from './express-routes.ts';
 
 const CHANNEL = 'tracing:express.router.request';
 /** With `Route`, `Router` and their layers as they are wrapped; from 5.3 on the channel is used instead. */
@@ -28,24 +28,17 @@ export const express: Adapter = {
   modules: (hooks) => [wrappedModule('express', WRAPPED_VERSIONS, (exports) => wrapExpress(exports, hooks))],
 };
 
-/** Ours on a message. Node means them for that: "shared object to correlate events through". A WeakMap is dear here. */
-const CALL = Symbol('otel-time-budget.call');
-
-/** One message per call of a handler, the same object on all channels of the call. */
-interface LayerMessage {
-  readonly req: ExpressRequest;
-  readonly res: HandlerCall['response'];
-  readonly layer: { readonly method?: string | undefined };
-  readonly handler: (...args: unknown[]) => unknown;
-  /** Of several patterns the one that matched. */
-  readonly route: unknown;
+/**
+ * One message per call of a handler, the same object on all channels of the call. What is put on it is meant to be:
+ * Node calls it a "shared object to correlate events through".
+ */
+interface LayerMessage extends HandlerRun {
   /** Only for handlers of parameters. */
   readonly param?: string;
   readonly errorHandler?: boolean;
   /** Not there before the handler has returned something that is no promise, or until the promise is settled. */
   readonly result?: unknown;
   readonly error?: unknown;
-  [CALL]?: HandlerCall;
 }
 
 class ChannelWatch {
@@ -56,24 +49,16 @@ class ChannelWatch {
   }
 
   onStart(message: LayerMessage): void {
-    const { req: request, res: response, layer, handler, route: pattern } = message;
     if (message.param !== undefined || message.errorHandler === true) return;
-    if (!('method' in layer)) {
-      this.#routes.mounted(request, pattern);
-      return;
-    }
-    const anyMethod = layer.method === undefined;
-    const call = this.#routes.starts({ request, response, handle: handler, pattern, anyMethod });
-    if (call !== undefined) message[CALL] = call;
+    if ('method' in message.layer) this.#routes.starts(message);
+    else this.#routes.mounted(message.req, message.route);
   }
 
   onEnd(message: LayerMessage): void {
-    const call = message[CALL];
-    if (call !== undefined) this.#routes.returned(call, !('result' in message || 'error' in message));
+    this.#routes.returned(message, !('result' in message || 'error' in message));
   }
 
   onAsyncEnd(message: LayerMessage): void {
-    const call = message[CALL];
-    if (call !== undefined) this.#routes.settled(call);
+    this.#routes.settled(message);
   }
 }

@@ -161,6 +161,30 @@ describe.each(VARIANTS)('$name', ({ express, hook, seesPromises, rest }) => {
       expect(operations()).toEqual({ [operation]: 1 });
     });
 
+    test('one handler under two mounts and for two methods, in turn: each time by its own name', async () => {
+      const orders = express.Router();
+      orders.get('/orders/:id/', reply);
+      orders.all('/carts/:id', reply);
+      app.use('/v1', orders);
+      app.use('/v2/', orders);
+      app.use(orders);
+      const port = await serve();
+      const asked: [string, string][] = [];
+      for (const mount of ['/v1', '/v2', '']) {
+        asked.push(['GET', `${mount}/orders/1`], ['HEAD', `${mount}/orders/2`], ['PUT', `${mount}/carts/1`]);
+        asked.push(['POST', `${mount}/carts/2`], ['GET', `${mount}/orders/3`]);
+      }
+      for (const [method, path] of asked) await ask(port, { method, path });
+      await ended(asked.length);
+      const ofMount = (mount: string) => ({
+        [`GET ${mount}/orders/:id`]: 2,
+        [`HEAD ${mount}/orders/:id`]: 1,
+        [`PUT ${mount}/carts/:id`]: 1,
+        [`POST ${mount}/carts/:id`]: 1,
+      });
+      expect(operations()).toEqual({ ...ofMount('/v1'), ...ofMount('/v2'), ...ofMount('') });
+    });
+
     test('of several patterns of one route: one name, the one that matched where it is told', async () => {
       app.get(['/a/:x', '/b/:x'], reply);
       const port = await serve();
