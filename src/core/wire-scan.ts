@@ -106,9 +106,13 @@ function scanWord(text: string, key: string): string | undefined {
 }
 
 export function knownPriority(name: string | undefined): Priority | undefined {
-  return name === undefined ? undefined : PRIORITIES.find((priority) => priority === name);
+  return name === undefined ? undefined : oneOf(PRIORITIES, name);
 }
 
 export function knownWorkload(name: string | undefined): Workload | undefined {
-  return name === undefined ? undefined : TOLD_WORKLOADS.find((workload) => workload === name);
+  return name === undefined ? undefined : oneOf(TOLD_WORKLOADS, name);
+}
+
+function oneOf<T extends string>(words: readonly T[], name: string): T | undefined {
+  return words.find((word) => word === name);
 }
