@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire } from 'node:module';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { INVALID_SPAN_CONTEXT, trace } from '@opentelemetry/api';
 import type Pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Undo } from '../../instrumentation/adapter.ts';
@@ -99,6 +100,8 @@ function enter(budgetMs?: number): RequestRecord {
 }
 
 function finish(record: RequestRecord, status = 200): void {
+  // It is kept past the end only where somebody has asked for it before.
+  expect(record.ledger.terms).toBeDefined();
   t.recorder.finish(record, { completed: true, status }, t.hooks.now());
 }
 
@@ -166,6 +169,29 @@ describe('one statement, one call', () => {
     await db.query('select i, pg_sleep(0.0001), repeat($$x$$, 2000) from generate_series(1, 400) i');
     const [call] = calls;
     expect(ms(call, 'response')).toBeGreaterThan(ms(call, 'db_execution'));
+  });
+
+  test.each([
+    ['a query of pg', () => new pg.Query('')],
+    ['one of a class of its own', () => new OwnQuery()],
+  ])('%s: the columns alone are no answer, the first row is, and no row after it', async (_, make) => {
+    const db = await client();
+    let now = 100;
+    restart({}, { ...REAL_CLOCK, now: () => now });
+    // A class of its own has no need of what `Query` is typed with.
+    const query = make() as unknown as OwnQuery;
+    query.callback = () => {};
+    query.submit = () => null;
+    db.query(query as unknown as Pg.Query);
+    const [call] = calls;
+    now = 110;
+    query.handleRowDescription({ fields: [] });
+    expect(call?.phase).toBe('db_execution');
+    for (now = 120; now < 150; now += 10) query.handleDataRow({ fields: [] });
+    query.handleCommandComplete({ text: 'SELECT 3' });
+    query.handleReadyForQuery();
+    expect(call?.endedAt).toBe(150);
+    expect([ms(call, 'db_execution'), ms(call, 'response')]).toEqual([20, 30]);
   });
 
   test('C: client.query on a busy client waits in its queue: pool_wait', async () => {
@@ -275,13 +301,16 @@ describe('waiting for the pool', () => {
   test('a wait teaches nothing about how long the dependency usually takes', async () => {
     const db = await warmPool();
     const first = await db.connect();
+    t.recorder.tally.count();
     const usual = vi.spyOn(t.recorder.typical, 'usualDependency');
     setTimeout(() => first.release(), 20);
     const second = await db.connect();
     second.release();
     expect(calls[0]?.teaches).toBe(false);
+    t.recorder.tally.count();
     expect(usual).not.toHaveBeenCalled();
     await db.query('select 1');
+    t.recorder.tally.count();
     expect(usual).toHaveBeenCalledTimes(1);
   });
 
@@ -701,6 +730,72 @@ describe('whose work it is', () => {
     expect(seen.map((scope) => scope === record)).toEqual([true, true, true]);
   });
 
+  test('a pool.query with a callback is answered in the name of its caller, a promised one in nobody’s', async () => {
+    const db = await warmPool();
+    const record = enter(5_000);
+    const released: unknown[] = [];
+    db.on('release', () => released.push(currentScope()));
+    const seen = await runInScope(record, async () => {
+      const called = await new Promise((resolve) => db.query('select 1', () => resolve(currentScope())));
+      await db.query('select 1');
+      return [called, currentScope()];
+    });
+    expect(seen.map((scope) => scope === record)).toEqual([true, true]);
+    expect(released.map((scope) => scope === record)).toEqual([true, false]);
+    expect(calls.map((call) => call.scope === record)).toEqual([true, true]);
+  });
+
+  test('a promised pool.query with an object of the application: its end is its caller’s', async () => {
+    const db = await warmPool();
+    const record = enter(5_000);
+    const query = new pg.Query('select 1');
+    const ended = new Promise((resolve) => query.on('end', () => resolve(currentScope())));
+    await runInScope(record, () => db.query(query as unknown as string));
+    expect(await ended).toBe(record);
+  });
+
+  test('a promised pool.query with a span: what its instrumentation calls is its caller’s', async () => {
+    const db = await warmPool();
+    const record = enter(5_000);
+    let released: unknown;
+    db.on('release', () => {
+      released = currentScope();
+    });
+    await runInScope(record, async () => {
+      const answered = db.query('select 1');
+      // The pool hands out its client in the tick that it has asked for before.
+      process.nextTick(() => {
+        for (const call of calls) call.span = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
+      });
+      await answered;
+    });
+    expect(calls).toHaveLength(1);
+    expect(released).toBe(record);
+  });
+
+  test('a pool with promises of another library: what waits for one runs in the name of its caller', async () => {
+    const db = await warmPool({ Promise: SynchronousPromise } as Pg.PoolConfig);
+    const record = enter(5_000);
+    const seen = await new Promise((resolve) => {
+      runInScope(record, () => db.query('select 1').then(() => resolve(currentScope())));
+    });
+    expect(seen).toBe(record);
+  });
+
+  test('a pool whose connect the application has replaced: its own statements and pg-pool’s are the caller’s', async () => {
+    const db = await warmPool();
+    const connect = db.connect.bind(db);
+    type Callback = Parameters<typeof connect>[0];
+    db.connect = ((callback: Callback) =>
+      connect((error, connected, release) => {
+        if (error || connected === undefined) return callback(error, connected, release);
+        connected.query("set search_path to 'public'", () => callback(error, connected, release));
+      })) as typeof db.connect;
+    const record = enter(5_000);
+    await runInScope(record, () => db.query('select 1'));
+    expect(calls.map((call) => call.scope === record)).toEqual([true, true]);
+  });
+
   test('J4: a pooled connection does not keep the request that opened it', async () => {
     const db = pool();
     const record = enter(5_000);
@@ -856,6 +951,48 @@ describe('wrapping', () => {
     );
   });
 });
+
+/** What pg calls on a query object. */
+class OwnQuery {
+  callback: (() => void) | undefined;
+  submit: () => unknown = () => null;
+  handleRowDescription(_message: object): void {}
+  handleDataRow(_message: object): void {}
+  handleCommandComplete(_message: object): void {}
+  handleReadyForQuery(): void {}
+  handleError(): void {}
+}
+
+/** Runs what waits for it where it is settled, as promises that know nothing of async contexts do. */
+class SynchronousPromise {
+  #value: unknown;
+  #isSettled = false;
+  readonly #waiting: ((value: unknown) => void)[] = [];
+
+  constructor(work: (resolve: (value: unknown) => void, reject: (error: unknown) => void) => void) {
+    work(
+      (value) => {
+        this.#value = value;
+        this.#isSettled = true;
+        for (const run of this.#waiting.splice(0)) run(value);
+      },
+      (error) => {
+        throw error;
+      },
+    );
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it stands for a promise
+  then(run: (value: unknown) => void): this {
+    if (this.#isSettled) run(this.#value);
+    else this.#waiting.push(run);
+    return this;
+  }
+
+  catch(): this {
+    return this;
+  }
+}
 
 /** What vitest itself has running while a test runs: its own time limit. */
 const timersOfTheTestRunner = 1;

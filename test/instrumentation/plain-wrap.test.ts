@@ -64,6 +64,33 @@ describe('wrapMethods', () => {
     expect(Object.getOwnPropertyDescriptor(Type.prototype, 'work')).toEqual(before);
   });
 
+  test('runs before a method, which gets its object and all its arguments, and can be taken off', () => {
+    const log: unknown[] = [];
+    class Counting {
+      count(...args: unknown[]): number {
+        log.push(this, ...args);
+        return args.length;
+      }
+    }
+    const undo = wrapMethods(
+      Counting.prototype,
+      {},
+      { count: (self, first) => log.push('ours', self, first) },
+    );
+    expect(Counting.prototype.count.name).toBe('count');
+    expect(Counting.prototype.count.length).toBe(0);
+    const counting = new Counting();
+    expect(counting.count('a', 'b', 'c')).toBe(3);
+    expect(log.splice(0)).toEqual(['ours', counting, 'a', counting, 'a', 'b', 'c']);
+    expect(counting.count()).toBe(0);
+    expect(log.splice(0)).toEqual(['ours', counting, undefined, counting]);
+    expect(Reflect.apply(counting.count, undefined, ['a'])).toBe(1);
+    expect(log.splice(0)).toEqual([undefined, 'a']);
+    undo();
+    expect(counting.count('a')).toBe(1);
+    expect(log).toEqual([counting, 'a']);
+  });
+
   test('J5: a second one finds it claimed, and its undo takes nothing off', () => {
     const Type = fresh();
     const undo = wrapOurs(Type.prototype);
