@@ -94,7 +94,11 @@ const MAX_HANDLER_KEYS = 8;
 
 /** What a request tells its events to; undefined where it cannot be found. */
 export function handlerOf(request: UndiciRequest): unknown {
-  for (const known of handlerKeys) if (known in request) return request[known];
+  // Not for..of: V8 makes an iterator and its results here, for every request.
+  for (let i = 0; i < handlerKeys.length; i++) {
+    const known = handlerKeys[i];
+    if (known !== undefined && known in request) return request[known];
+  }
   const key = Object.getOwnPropertySymbols(request).find(({ description }) => description === 'handler');
   if (key === undefined) return undefined;
   if (handlerKeys.length < MAX_HANDLER_KEYS) handlerKeys.push(key);

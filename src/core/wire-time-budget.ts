@@ -166,14 +166,15 @@ export function formatTimeBudget(members: TimeBudgetMembers): string | undefined
   return withRemaining(members.remainingMs, formatOthers(members));
 }
 
-/** The whole header, from the text that `formatOthers` gave. */
+/** The whole header, from what `formatOthers` gave. */
 export function withRemaining(remainingMs: number | undefined, others: string): string | undefined {
   const whole = remainingMs === undefined ? undefined : wholeMs(remainingMs, TEN_YEARS_MS - 1);
-  if (whole === undefined) return others === '' ? undefined : others;
-  return others === '' ? `remaining=${whole}` : `remaining=${whole}, ${others}`;
+  if (whole !== undefined) return `remaining=${whole}${others}`;
+  // Without the separator before the first of them.
+  return others === '' ? undefined : others.slice(2);
 }
 
-/** All but `remaining`, which for most calls of a service is the same text; '' where there is none. */
+/** All but `remaining`, each member after a separator: for most calls of a service this is the same text. */
 export function formatOthers(members: Omit<TimeBudgetMembers, 'remainingMs'>): string {
   let text = '';
   if (members.attempt !== undefined && members.attempt >= 1) {
@@ -187,7 +188,7 @@ export function formatOthers(members: Omit<TimeBudgetMembers, 'remainingMs'>): s
     text += `, workload=${members.workload}`;
   const sent = members.sentWallMs === undefined ? undefined : wholeMs(members.sentWallMs, MAX_SENT_WALL_MS);
   if (sent !== undefined) text += `, sent=${sent}`;
-  return text.slice(2);
+  return text;
 }
 
 /** RFC 9651 integers have at most 15 digits. */
