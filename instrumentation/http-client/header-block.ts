@@ -42,18 +42,18 @@ export function writeHead(
   socket: Socket | undefined,
 ): boolean {
   const outgoing = request as Outgoing;
-  const edit = (head: string) => putLines(head, lines, mayHave(request, lines));
+  const looksForOld = mayHave(request, lines);
   if (outgoing._headerSent === false) {
     if (typeof outgoing._header !== 'string') return false;
-    outgoing._header = edit(outgoing._header);
+    outgoing._header = putLines(outgoing._header, lines, looksForOld);
     return true;
   }
   const output = firstOf(outgoing.outputData);
   if (typeof output?.data === 'string') {
-    output.data = edit(output.data);
+    output.data = putLines(output.data, lines, looksForOld);
     return true;
   }
-  return socket !== undefined && editBuffered(socket, edit);
+  return socket !== undefined && editBuffered(socket, lines, looksForOld);
 }
 
 /** Calls `put` as late as Node allows a header to be set while the head is open: when it is rendered. */
@@ -92,13 +92,13 @@ export function splitHead(request: ClientRequest, names: readonly string[], sock
 }
 
 /** Text that a socket keeps. What it counts as its length has to change with it. */
-function editBuffered(socket: Socket, edit: (head: string) => string): boolean {
+function editBuffered(socket: Socket, lines: readonly HeaderLine[], looksForOld: boolean): boolean {
   const state: unknown = Reflect.get(socket, '_writableState');
   const entry = firstOf(Reflect.get(socket, 'writableBuffer'));
   if (typeof entry?.chunk !== 'string' || typeof state !== 'object' || state === null) return false;
   const length: unknown = Reflect.get(state, 'length');
   if (typeof length !== 'number') return false;
-  const edited = edit(entry.chunk);
+  const edited = putLines(entry.chunk, lines, looksForOld);
   Reflect.set(state, 'length', length + edited.length - entry.chunk.length);
   entry.chunk = edited;
   return true;
@@ -115,7 +115,8 @@ function firstOf(list: unknown): BufferedChunk | undefined {
  * through.
  */
 function mayHave(request: ClientRequest, lines: readonly HeaderLine[]): boolean {
-  return !request.hasHeader('host') || lines.some(({ name }) => request.hasHeader(name));
+  for (const { name } of lines) if (request.hasHeader(name)) return true;
+  return !request.hasHeader('host');
 }
 
 function putLines(text: string, lines: readonly HeaderLine[], looksForOld: boolean): string {

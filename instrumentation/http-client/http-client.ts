@@ -21,12 +21,14 @@ import { activeSpanOf } from '../shared/call-span.ts';
 import { enterRequest, INSTANT_MS, isConnecting, isTls, watchConnect } from '../shared/connect-watch.ts';
 import { makeRoom } from '../shared/own-listeners.ts';
 import { type Peer, Peers } from '../shared/peers.ts';
+import { dispatchLines } from './dispatch-lines.ts';
 import { beforeRendered, type HeaderLine, isOpen, splitHead, writeHead } from './header-block.ts';
 import { beginHttpAttempt } from './http-attempt.ts';
 import {
   addressKey,
   addressOf,
   isHangUp,
+  mayHaveLookedFor,
   ownLimit,
   responseOf,
   type SocketSource,
@@ -113,9 +115,11 @@ class ClientWatch {
   onCreated({ request }: Message): void {
     if (request.method === 'CONNECT' || isOwnTraffic()) return;
     const now = this.#hooks.now();
-    const peer = this.#peerOf(request);
-    const call = this.#hooks.calls.begin(peer.target, now, ownLimit(request));
-    beginHttpAttempt(this.#hooks, call, peer, request);
+    const key = addressKey(request);
+    const peer = this.#peerOf(request, key);
+    const isMarked = mayHaveLookedFor(request);
+    const call = this.#hooks.calls.begin(peer.target, now, isMarked ? ownLimit(request) : undefined);
+    beginHttpAttempt(this.#hooks, call, peer, key, request, isMarked);
     const source = sourceOf(request);
     call.enter(source === 'custom' ? 'connect' : 'pool_wait', now);
     call.span = activeSpanOf(SPAN_SCOPE);
@@ -124,7 +128,10 @@ class ClientWatch {
     makeRoom(request);
     request.prependListener('socket', this.#onSocket);
     request.prependListener('close', this.#onClose);
-    if (source !== 'queued') return;
+    if (source === 'queued') this.#queued(exchange, request);
+  }
+
+  #queued(exchange: Exchange, request: ClientRequest): void {
     const tell = this.#hooks.guard((error: unknown) => {
       this.#end(exchange, request, endingOf(error) ?? 'aborted', this.#hooks.now());
     });
@@ -199,25 +206,22 @@ class ClientWatch {
     if (this.#headersFor(exchange).length === 0) {
       exchange.call.dispatchedAt = now;
     } else if (isOpen(request)) {
-      const put = this.#hooks.guard(() => {
-        const lines = this.#lines(exchange, this.#hooks.now());
-        for (const { name, value } of lines) request.setHeader(name, value);
-      });
-      beforeRendered(request, put);
+      this.#sendLater(exchange, request);
     } else if (!writeHead(request, this.#lines(exchange, now), holder)) {
       exchange.call.handedDownMs = undefined;
     }
   }
 
+  #sendLater(exchange: Exchange, request: ClientRequest): void {
+    const put = this.#hooks.guard(() => {
+      const lines = this.#lines(exchange, this.#hooks.now());
+      for (const { name, value } of lines) request.setHeader(name, value);
+    });
+    beforeRendered(request, put);
+  }
+
   #lines(exchange: Exchange, now: number): readonly HeaderLine[] {
-    const { calls, carriage } = this.#hooks;
-    const remainingMs = calls.dispatch(exchange.call, now);
-    const lines: HeaderLine[] = [];
-    for (const name of this.#headersFor(exchange)) {
-      const value = carriage.render(name, exchange.call, remainingMs);
-      if (value !== undefined) lines.push({ name, value });
-    }
-    return lines;
+    return dispatchLines(this.#hooks, exchange.call, this.#headersFor(exchange), now);
   }
 
   #headersFor({ call, peer }: Exchange) {
@@ -241,24 +245,23 @@ class ClientWatch {
     }
   }
 
-  #peerOf(request: ClientRequest): Peer {
+  #peerOf(request: ClientRequest, key: string): Peer {
     const peers = request.protocol === 'https:' ? this.#securePeers : this.#peers;
-    const key = addressKey(request);
     const known = peers.find(key);
     if (known !== undefined) return known;
     const { host, port } = addressOf(request, key);
     return peers.add(key, host, port);
   }
 
-  #listener<Args extends unknown[]>(
-    hook: (exchange: Exchange, request: ClientRequest, ...args: Args) => void,
-  ): (this: ClientRequest, ...args: Args) => void {
+  #listener<Arg = void>(
+    hook: (exchange: Exchange, request: ClientRequest, arg: Arg) => void,
+  ): (this: ClientRequest, arg: Arg) => void {
     const hooks = this.#hooks;
     const exchanges = this.#exchanges;
-    return function (this: ClientRequest, ...args: Args): void {
+    return function (this: ClientRequest, arg: Arg): void {
       try {
         const exchange = exchanges.get(this);
-        if (exchange !== undefined) hook(exchange, this, ...args);
+        if (exchange !== undefined) hook(exchange, this, arg);
       } catch (error) {
         hooks.report(error);
       }

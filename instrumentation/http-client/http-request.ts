@@ -1,7 +1,7 @@
 /** What an outgoing request of node:http tells of itself. */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { limitOf, smallerLimit } from '../shared/budget-header.ts';
+import { isLookedFor, limitOf, smallerLimit } from '../shared/budget-header.ts';
 
 /**
  * How a request comes to its socket: from its agent at once, from its agent when one is free, or by code of the
@@ -40,8 +40,17 @@ export function addressOf(request: ClientRequest, key: string): Address {
 function namesHost(header: string, host: string): boolean {
   const start = header.startsWith('[') ? 1 : 0;
   if (!header.startsWith(host, start)) return false;
-  const rest = header.slice(start + host.length);
-  return rest === '' || rest === ']' || rest.startsWith(':') || rest.startsWith(']:');
+  let end = start + host.length;
+  if (header[end] === ']') end++;
+  return header.length === end || header[end] === ':';
+}
+
+/** Whether one of its headers may be one that is looked for: of most requests none is. */
+export function mayHaveLookedFor(request: ClientRequest): boolean {
+  const names = request.getHeaderNames();
+  for (const name of names) if (isLookedFor(name)) return true;
+  // Headers given as an array are there as text only.
+  return names.length === 0;
 }
 
 /** The smallest limit that the application wrote on the request. */
