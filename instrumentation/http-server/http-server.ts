@@ -11,8 +11,10 @@ import type { RequestRecord } from '../../src/records.ts';
 import { activeSpan } from '../../src/telemetry/otel-globals.ts';
 import type { Adapter, Hooks, Undo } from '../adapter.ts';
 import { isOwnServer } from '../process/own-traffic.ts';
+import { attached } from '../shared/attached.ts';
 import { watchLateEnd } from '../shared/late-end.ts';
 import { makeRoom } from '../shared/own-listeners.ts';
+import { Exchange, type RequestStart } from './exchange.ts';
 
 const CHANNEL_START = 'http.server.request.start';
 /** Node's timers count whole milliseconds of their own and may be early by as much. */
@@ -30,30 +32,37 @@ export const httpServer: Adapter = {
   },
 };
 
-/** Held by the listeners of its response only: a record that outlives the request holds no request or socket. */
-interface Exchange {
-  readonly record: RequestRecord;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly socket: Socket;
-  readonly server: Server;
-  outsideHandler: boolean;
-}
-
 class ServerWatch {
   readonly #hooks: Hooks;
   readonly #undos: Undo[] = [];
   /** When a socket last ran into its idle limit; -Infinity for one that is listened to and has not yet. */
   readonly #timedOutAt = new WeakMap<Socket, number>();
+  readonly #exchanges = attached<ServerResponse, Exchange>();
   readonly #onRequest: () => void;
-  readonly #onReplied: (exchange: Exchange) => void;
-  readonly #onClosed: (exchange: Exchange) => void;
+  readonly #onPrefinish: (this: ServerResponse) => void;
+  readonly #onClose: (this: ServerResponse) => void;
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
     this.#onRequest = hooks.guard(noteServerSpan);
-    this.#onReplied = hooks.guard((exchange) => this.#replied(exchange));
-    this.#onClosed = hooks.guard((exchange) => this.#closed(exchange));
+    this.#onPrefinish = this.#listener((exchange, record) => this.#replied(exchange, record));
+    this.#onClose = this.#listener((exchange, record) => this.#closed(exchange, record));
+  }
+
+  /** Under the guard, for the responses of all requests: which one it is, `this` tells. */
+  #listener(onEvent: (exchange: Exchange, record: RequestRecord) => void): (this: ServerResponse) => void {
+    const hooks = this.#hooks;
+    const exchanges = this.#exchanges;
+    return function (this: ServerResponse): void {
+      try {
+        const exchange = exchanges.get(this);
+        const record = exchange?.record;
+        if (exchange === undefined || record === undefined || record.endedAt !== undefined) return;
+        onEvent(exchange, record);
+      } catch (error) {
+        hooks.report(error);
+      }
+    };
   }
 
   stop(): void {
@@ -62,7 +71,8 @@ class ServerWatch {
 
   onStart(message: unknown): void {
     // Node's own channel, published before 'request' with exactly these.
-    const { request, response, socket, server } = message as Omit<Exchange, 'record' | 'outsideHandler'>;
+    const exchange = new Exchange(message as RequestStart);
+    const { request, response, socket, server } = exchange;
     if (isOwnServer(server)) {
       enterScope(undefined);
       return;
@@ -71,16 +81,7 @@ class ServerWatch {
     const now = this.#hooks.now();
     let record: RequestRecord | undefined;
     try {
-      record = recorder.enter(
-        {
-          headers: request.headers,
-          remoteAddress: socket.remoteAddress,
-          method: request.method ?? '',
-          path: pathOf(request.url ?? ''),
-          socket,
-        },
-        now,
-      );
+      record = recorder.enter(exchange, now);
     } finally {
       // Even undefined: the store of the request before is still there on Node 22.
       enterScope(record);
@@ -90,11 +91,12 @@ class ServerWatch {
     if (record.operation !== undefined) recorder.admit(record, now, true);
     if (hasBody(request)) carryScope(request, record);
     this.#listen(socket, server);
-    const exchange: Exchange = { record, request, response, socket, server, outsideHandler: false };
+    exchange.record = record;
+    this.#exchanges.set(response, exchange);
     makeRoom(response);
-    response.prependListener('prefinish', () => this.#onReplied(exchange));
+    response.prependListener('prefinish', this.#onPrefinish);
     // First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to.
-    response.prependListener('close', () => this.#onClosed(exchange));
+    response.prependListener('close', this.#onClose);
   }
 
   #listen(socket: Socket, server: Server): void {
@@ -119,45 +121,41 @@ class ServerWatch {
   }
 
   /** The whole reply has been written; mostly, it is with the kernel already. */
-  #replied(exchange: Exchange): void {
-    const { record, socket } = exchange;
-    if (record.endedAt !== undefined) return;
+  #replied(exchange: Exchange, record: RequestRecord): void {
+    const { socket } = exchange;
     const now = this.#hooks.now();
     record.responding(now);
     exchange.outsideHandler = record.handlerScope !== undefined && currentScope() === record;
     // Told of replies into a closed connection as well: those end with 'close'. What is still buffered ends there
     // too. Everything else is over for the client now, however long the handler keeps the loop from 'finish'.
-    if (!socket.destroyed && socket.writableLength === 0) this.#complete(exchange, now);
+    if (!socket.destroyed && socket.writableLength === 0) this.#complete(exchange, record, now);
   }
 
-  #closed(exchange: Exchange): void {
-    const { record, response } = exchange;
-    if (record.endedAt !== undefined) return;
+  #closed(exchange: Exchange, record: RequestRecord): void {
+    const { response } = exchange;
     const now = this.#hooks.now();
     // The socket is taken off at 'finish'. `writableFinished` alone is true on Node 22 for a reply that the
     // client reset before it had all of it.
     if (response.writableFinished && response.socket === null) {
-      this.#complete(exchange, now);
+      this.#complete(exchange, record, now);
       return;
     }
     const { recorder } = this.#hooks;
-    const source = this.#localSource(exchange, now);
+    const source = this.#localSource(exchange, record, now);
     if (source === undefined) recorder.peerGone(record, now);
     else recorder.cancel(record, source, now);
-    const status = response.headersSent ? response.statusCode : undefined;
-    recorder.finish(record, { completed: false, status }, now);
+    exchange.status = response.headersSent ? response.statusCode : undefined;
+    recorder.finish(record, exchange, now);
     if (record.handlerTracked) return;
     if (response.writableEnded) recorder.handlerEnded(record, record.respondingAt ?? now);
     else watchLateEnd(this.#hooks, response, record);
   }
 
-  #complete({ record, response, outsideHandler }: Exchange, now: number): void {
-    const status = response.statusCode;
-    const retryAfter = status === 503 && saysRetryAfter(response);
-    const ending = { completed: true, status, outsideHandler, retryAfter };
-    this.#hooks.recorder.finish(record, ending, now);
+  #complete(exchange: Exchange, record: RequestRecord, now: number): void {
+    exchange.complete();
+    this.#hooks.recorder.finish(record, exchange, now);
     if (record.handlerTracked || record.handlerEndedAt !== undefined) return;
-    watchLateEnd(this.#hooks, response, record);
+    watchLateEnd(this.#hooks, exchange.response, record);
   }
 
   /**
@@ -166,8 +164,8 @@ class ServerWatch {
    * the application's own `socket.end()`, which the peer answers with a FIN, from a peer that leaves. Not seen:
    * a peer that leaves while a large unread body blocks the socket.
    */
-  #localSource(exchange: Exchange, now: number): CancelSource | undefined {
-    const { record, request, socket, server } = exchange;
+  #localSource(exchange: Exchange, record: RequestRecord, now: number): CancelSource | undefined {
+    const { request, socket, server } = exchange;
     if (errorCode(socket.errored) === 'ERR_HTTP_REQUEST_TIMEOUT') return 'local_timeout';
     const elapsedMs = now - record.startedAt + EARLY_TIMER_MS;
     // With a 'clientError' listener the application answers the slow upload, and its error is not on the socket.
@@ -212,21 +210,6 @@ function carryScope(request: IncomingMessage, record: RequestRecord): void {
 function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length'];
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined;
-}
-
-/**
- * Headers that are given to `writeHead` alone, as Fastify gives them, are kept nowhere but in the block that was sent,
- * whose name is Node's own.
- */
-function saysRetryAfter(response: ServerResponse): boolean {
-  if (response.hasHeader('retry-after')) return true;
-  const block: unknown = '_header' in response ? response._header : undefined;
-  return typeof block === 'string' && /\r\nretry-after:/i.test(block);
-}
-
-function pathOf(url: string): string {
-  const end = url.indexOf('?');
-  return end < 0 ? url : url.slice(0, end);
 }
 
 function errorCode(error: Error | null): string | undefined {
