@@ -110,7 +110,7 @@ export class SpanFinder<Subject> {
   #clearSoon(): void {
     if (this.#clears) return;
     this.#clears = true;
-    SETTLED.then(this.#clear);
+    void SETTLED.then(this.#clear);
   }
 
   /** Puts two methods of its own on this span, which lead to the span's; the end is told to the adapter first. */
@@ -124,7 +124,8 @@ export class SpanFinder<Subject> {
       const cause = error;
       told = undefined;
       error = undefined;
-      if (ended?.call.span === span && ended.call.endedAt === undefined) this.#source.ending(ended.subject, cause);
+      if (ended?.call.span === span && ended.call.endedAt === undefined)
+        this.#source.ending(ended.subject, cause);
     });
     define(span, 'recordException', function (this: Span, ...args: Parameters<Span['recordException']>) {
       error = args[0];
