@@ -6,7 +6,7 @@
 import { parseDictionary, Token } from 'structured-headers';
 import type { HeaderFault, Priority, Workload } from './terms.ts';
 import { MAX_HEADER_LENGTH, TEN_YEARS_MS, wholeMs } from './wire.ts';
-import { knownPriority, knownWorkload, scanTimeBudget } from './wire-scan.ts';
+import { knownPriority, knownWorkload, readWritten } from './wire-written.ts';
 
 export const HEADER_TIME_BUDGET = 'time-budget';
 
@@ -53,7 +53,7 @@ const NOT_IN_CALLER = /[^\w!#$%&'*+\-.^`|~:/]/g;
 /** Never throws. Longer than 256 characters is too_long, a text that is no dictionary malformed. */
 export function parseTimeBudget(text: string): TimeBudgetHeader {
   if (text.length > MAX_HEADER_LENGTH) return unusable('too_long');
-  return scanTimeBudget(text) ?? parseAny(text);
+  return readWritten(text) ?? parseAny(text);
 }
 
 /**
