@@ -44,7 +44,8 @@ class ServerWatch {
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
-    this.#onRequest = hooks.guard(noteServerSpan);
+    // Not by `guard`, whose list of arguments would be made for every request.
+    this.#onRequest = () => hooks.attempt(noteServerSpan);
     this.#onPrefinish = this.#listener((exchange, record) => this.#replied(exchange, record));
     this.#onClose = this.#listener((exchange, record) => this.#closed(exchange, record));
   }
