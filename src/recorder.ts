@@ -111,6 +111,7 @@ export class Recorder {
     else record.rehandle(now);
     if (operation === undefined || record.operation !== undefined) return;
     record.operation = this.series.operations.fold(operation);
+    if (!this.#operationsDiffer) return;
     const settings = this.config.operationSettings(operation);
     const { entry } = this.config;
     if (settings.defaultMs === entry.defaultMs && settings.ceilingMs === entry.ceilingMs) return;
