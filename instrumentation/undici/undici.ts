@@ -91,8 +91,12 @@ class UndiciWatch {
   readonly #spans: SpanFinder<UndiciRequest>;
   readonly #exchanges = attached<UndiciRequest, Exchange>();
   /** Never throws: undici is writing. '' is no limit for a peer, where there is nothing to say after all. */
-  readonly #render = ({ call, first }: Exchange, name: OutgoingHeader): string => {
+  readonly #render = (request: UndiciRequest, name: OutgoingHeader): string => {
     try {
+      // Asked of the request, which a fetch keeps until a major collection: what is over must not hang on it.
+      const exchange = this.#exchanges.get(request);
+      if (exchange === undefined) return '';
+      const { call, first } = exchange;
       const { calls, carriage } = this.#hooks;
       const remainingMs = name === first ? calls.dispatch(call, this.#hooks.now()) : call.handedDownMs;
       return carriage.render(name, call, remainingMs) ?? '';
@@ -175,7 +179,7 @@ class UndiciWatch {
     this.#exchanges.set(request, exchange);
     // Before our headers are put, one of which says which attempt it is.
     beginUndiciAttempt(this.#hooks, call, peer, request, isMarked);
-    if (Array.isArray(headers)) this.#putHeaders(exchange, peer, headers, isMarked);
+    if (Array.isArray(headers)) this.#putHeaders(request, exchange, peer, headers, isMarked);
     this.#connects.add(exchange);
     this.#spans.expect(call, request);
   }
@@ -249,14 +253,20 @@ class UndiciWatch {
   }
 
   /** In the place of those with the same names, whoever set them; over HTTP/1 and HTTP/2 read when it is written. */
-  #putHeaders(exchange: Exchange, peer: Peer, headers: unknown[], isMarked: boolean): void {
+  #putHeaders(
+    request: UndiciRequest,
+    exchange: Exchange,
+    peer: Peer,
+    headers: unknown[],
+    isMarked: boolean,
+  ): void {
     const { call } = exchange;
     for (const name of this.#peers.headersFor(peer, call)) {
       // Without a budget only ours has something to say.
       if (name !== HEADER_TIME_BUDGET && call.deadlineAt === Infinity) continue;
       if (isMarked) removeHeader(headers, name);
       exchange.first ??= name;
-      headers.push(name, new SendTimeValue(this.#render, exchange, name));
+      headers.push(name, new SendTimeValue(this.#render, request, name));
     }
   }
 
