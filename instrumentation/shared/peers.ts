@@ -36,6 +36,16 @@ export class Peers {
     return peer;
   }
 
+  /** `origin` as a URL has it, with a scheme of HTTP. */
+  ofOrigin(origin: string): Peer {
+    const known = this.find(origin);
+    if (known !== undefined) return known;
+    const { hostname, port, protocol } = new URL(origin);
+    const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+    const defaultPort = protocol === 'https:' ? 443 : 80;
+    return this.add(origin, host, port === '' ? defaultPort : Number(port));
+  }
+
   headersFor(peer: Peer, call: CallRecord): readonly OutgoingHeader[] {
     if (peer.headers !== undefined && !call.detached) return peer.headers;
     const { host, port } = peer.target;

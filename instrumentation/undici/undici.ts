@@ -115,7 +115,7 @@ class UndiciWatch {
       matches: isSpanOf,
       ending: (request, error) => this.#endBySpan(request, error),
     });
-    this.pools = new UndiciPools(hooks, (origin) => this.#begin(this.#peerOf(origin), undefined));
+    this.pools = new UndiciPools(hooks, (origin) => this.#begin(this.#peers.ofOrigin(origin), undefined));
   }
 
   start(): Undo {
@@ -155,7 +155,7 @@ class UndiciWatch {
     const resumed = this.pools.takeResumed();
     if (request.method === 'CONNECT') return;
     const origin = typeof request.origin === 'string' ? request.origin : request.origin.origin;
-    const peer = this.#peerOf(origin);
+    const peer = this.#peers.ofOrigin(origin);
     const { headers } = request;
     const isMarked = hasLookedFor(headers);
     const limitMs = isMarked ? ownLimit(headers) : undefined;
@@ -179,7 +179,7 @@ class UndiciWatch {
     this.#exchanges.set(request, exchange);
     // Before our headers are put, one of which says which attempt it is.
     beginUndiciAttempt(this.#hooks, call, peer, request, isMarked);
-    if (Array.isArray(headers)) this.#putHeaders(request, exchange, peer, headers, isMarked);
+    this.#putHeaders(request, exchange, peer, isMarked);
     this.#connects.add(exchange);
     this.#spans.expect(call, request);
   }
@@ -253,13 +253,9 @@ class UndiciWatch {
   }
 
   /** In the place of those with the same names, whoever set them; over HTTP/1 and HTTP/2 read when it is written. */
-  #putHeaders(
-    request: UndiciRequest,
-    exchange: Exchange,
-    peer: Peer,
-    headers: unknown[],
-    isMarked: boolean,
-  ): void {
+  #putHeaders(request: UndiciRequest, exchange: Exchange, peer: Peer, isMarked: boolean): void {
+    const { headers } = request;
+    if (!Array.isArray(headers)) return;
     const { call } = exchange;
     for (const name of this.#peers.headersFor(peer, call)) {
       // Without a budget only ours has something to say.
@@ -268,14 +264,5 @@ class UndiciWatch {
       exchange.first ??= name;
       headers.push(name, new SendTimeValue(this.#render, request, name));
     }
-  }
-
-  #peerOf(origin: string): Peer {
-    const known = this.#peers.find(origin);
-    if (known !== undefined) return known;
-    const { hostname, port, protocol } = new URL(origin);
-    const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
-    const defaultPort = protocol === 'https:' ? 443 : 80;
-    return this.#peers.add(origin, host, port === '' ? defaultPort : Number(port));
   }
 }
