@@ -17,12 +17,12 @@ export class TypicalDurations {
 
   /** Names are folded label values, so both maps are bounded by the caps. */
   operation(name: string, now: number): Typical | undefined {
-    const learned = this.#operations.get(name)?.typical(now);
+    const learned = this.#learned(this.#operations, name, now);
     return learned ?? configured(this.#config.operationSettings(name).typicalMs);
   }
 
   dependency(name: string, now: number): Typical | undefined {
-    const learned = this.#dependencies.get(name)?.typical(now);
+    const learned = this.#learned(this.#dependencies, name, now);
     return learned ?? configured(this.#config.dependencies[name]?.typicalMs);
   }
 
@@ -32,6 +32,12 @@ export class TypicalDurations {
 
   usualDependency(name: string, now: number): Usual {
     return this.#usualOf(this.#dependencies, name, now);
+  }
+
+  #learned(known: ReadonlyMap<string, Usual>, name: string, now: number): Typical | undefined {
+    // The first that is to be learned of it may have been put off.
+    if (!known.has(name)) this.#beforeRead?.();
+    return known.get(name)?.typical(now);
   }
 
   #usualOf(known: Map<string, Usual>, name: string, now: number): Usual {

@@ -15,8 +15,9 @@ beforeEach(() => {
   enterScope(undefined);
 });
 
-function enter(): RequestRecord {
-  const headers = { 'time-budget': 'remaining=1000, caller=shop' };
+function enter(
+  headers: Readonly<Record<string, string>> = { 'time-budget': 'remaining=1000, caller=shop' },
+): RequestRecord {
   const record = t.recorder.enter(
     { headers, remoteAddress: '127.0.0.1', method: 'GET', path: '/a' },
     clock.at,
@@ -31,9 +32,12 @@ function finish(record: RequestRecord): void {
 }
 
 /** An arrival and an end are one entry each. */
-function serve(requests: number): void {
-  for (let i = 0; i < requests; i++) finish(enter());
+function serve(requests: number, headers?: Readonly<Record<string, string>>): void {
+  for (let i = 0; i < requests; i++) finish(enter(headers));
 }
+
+/** Of a request without a budget nobody asks whether it is less than usual, so that nothing is read. */
+const NO_BUDGET = {};
 
 describe('what is put off', () => {
   test('is counted when a metric is read, whichever it is', () => {
@@ -44,9 +48,9 @@ describe('what is put off', () => {
   });
 
   test('is counted by itself when there is as much as is held at the most', () => {
-    const cell = t.recorder.families.outcomes.cell('shop', 'GET /a', 'unset', 'useful');
-    serve(MAX_UNCOUNTED / 2 - 1);
-    const last = enter();
+    const cell = t.recorder.families.outcomes.cell('unknown', 'GET /a', 'unset', 'useful');
+    serve(MAX_UNCOUNTED / 2 - 1, NO_BUDGET);
+    const last = enter(NO_BUDGET);
     expect(cell.value).toBe(0);
     finish(last);
     expect(cell.value).toBe(MAX_UNCOUNTED / 2);
@@ -60,6 +64,25 @@ describe('what is put off', () => {
     expect(t.recorder.typical.operation('GET /a', clock.at)).toEqual({ medianMs: 0, p95Ms: 0 });
     expect(t.value('outcomes', { outcome: 'useful' })).toBe(60);
     expect(t.histogram('processing').count).toBe(60);
+  });
+
+  test('is learned in the window that it ended in', () => {
+    const take = (requests: number, ms: number) => {
+      for (let i = 0; i < requests; i++) {
+        const record = enter(NO_BUDGET);
+        clock.at += ms;
+        finish(record);
+      }
+    };
+    const usualMs = () => t.recorder.typical.operation('GET /a', clock.at)?.medianMs;
+    take(30, 10);
+    expect(usualMs()).toBeCloseTo(10, 0);
+    clock.at = 60_500;
+    // Not counted yet when somebody asks, and of the window after.
+    take(25, 50);
+    expect(usualMs()).toBeCloseTo(10, 0);
+    clock.at = 125_000;
+    expect(usualMs()).toBeGreaterThan(48);
   });
 
   test('is counted also where one of the entries cannot be', () => {

@@ -74,6 +74,9 @@ export class Usual {
 
   #turn(now: number): void {
     if (now - this.#startedAt < this.#settings.windowMs) return;
+    // What was put off belongs to its own window, and may itself begin the next.
+    this.#beforeRead?.();
+    if (now - this.#startedAt < this.#settings.windowMs) return;
     const total = this.#completed + this.#disturbed;
     if (this.#disturbed <= this.#settings.maxDisturbedShare * total)
       this.#baseline = this.#read() ?? this.#baseline;
