@@ -68,8 +68,8 @@ export class AttemptRecorder {
     if (declaration?.permitted !== undefined) {
       this.permitted(call.dependency, declaration.owner, declaration.permitted);
     }
-    // It is counted with what it began with, unless that has been counted just now.
-    if (this.#recorder.tally.isEmpty) this.countBegun(call);
+    // It is counted with what it began with, unless that has been counted: a call may have waited in a pool since.
+    if (call.beginCounted) this.countBegun(call);
     if (request === undefined || !loadsAgain(attempt) || !request.repeated || request.ownsRepeats) return;
     request.ownsRepeats = true;
     this.#recorder.families.violations.cell('double_owner').add(1);

@@ -19,6 +19,7 @@ export class CallCounts {
     const { allowanceMs, caller, dependency, bindingTerm = 'none' } = call;
     this.#recorder.families.calls.cell(caller, dependency, bindingTerm).add(1);
     if (allowanceMs !== undefined) call.series.allowance.recordMs(allowanceMs);
+    call.beginCounted = true;
     this.#recorder.calls.attempts.countBegun(call);
   }
 

@@ -169,6 +169,8 @@ export class CallRecord extends Call implements AllowanceTerms {
   attempt = 1;
   /** What is known of it as an attempt; undefined for a call that is not looked at as one, such as SQL. */
   tried: Attempt | undefined;
+  /** What it began with has been counted. */
+  beginCounted = false;
   attemptCounted = false;
   attemptEnded = false;
   /** HTTP status of the answer, from its head on. */

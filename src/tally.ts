@@ -50,11 +50,6 @@ export class Tally {
     this.#added();
   }
 
-  /** All there is has been counted. */
-  get isEmpty(): boolean {
-    return this.#size === 0;
-  }
-
   /** Counts all there is. Does not throw. */
   count(): void {
     if (this.#size === 0 || this.#isCounting) return;

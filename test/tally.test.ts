@@ -114,6 +114,20 @@ describe('what was known then is what is counted', () => {
     expect(t.value('calls')).toBe(1);
   });
 
+  test('a call that says which request it is only after its begin was counted is still counted as an attempt', () => {
+    const { calls } = t.hooks;
+    const target = calls.target('stock', 80, 'http');
+    const call = calls.begin(target, clock.at);
+    expect(t.value('calls')).toBe(1);
+    // Something else is put off meanwhile, as while a call waits in a pool.
+    calls.begin(target, clock.at);
+    const identity = { origin: 'stock:80', method: 'GET', path: '/a' };
+    calls.attempts.begin(call, identity, undefined);
+    expect(t.value('attempts', { kind: 'original' })).toBe(1);
+    calls.end(call, 'answered', clock.at);
+    expect(t.value('attempts', { kind: 'original' })).toBe(1);
+  });
+
   test('durations are those up to the end, not up to the reading', () => {
     const record = enter();
     clock.at += 100;

@@ -11,11 +11,13 @@ import type {
   Verdict,
 } from './terms.ts';
 
+/** Calls kept before they are folded into the ledger, where none of them is in progress: then nothing is lost by it. */
+const FOLD_ENDED_AT = 32;
 /**
- * Calls kept for the critical path before those that have ended are folded into the ledger: bounds the memory of a
- * request, and the search for the call that was waited for.
+ * Where some are: it bounds the memory of a request, and the search for the call that was waited for, and takes the
+ * ones in progress for what the request waits for.
  */
-const FOLD_AT = 32;
+const FOLD_AT = 256;
 
 export interface Arrival {
   /** When the request reached this process, as well as it can be known; before `startedAt`. */
@@ -146,7 +148,7 @@ export class TimeBudget {
 
   /** It waited in a queue of the service's own until now. */
   waited(now: number): void {
-    if (this.#isHandlerOwn) return;
+    if (this.#isHandlerOwn || this.endedAt !== undefined) return;
     this.handlerAt = now;
     this.#ledger?.requeue();
   }
@@ -167,7 +169,10 @@ export class TimeBudget {
   /** A call begins. `idleMs` is the loop's idle time, to tell busy from waiting in the time before. */
   begin(call: Call, now: number, idleMs: number): void {
     this.firstCallAt ??= now;
-    if (this.openCalls === 0) this.#endOwn(now, idleMs);
+    if (this.openCalls === 0) {
+      this.#endOwn(now, idleMs);
+      if (this.#calls !== undefined && this.#calls.length >= FOLD_ENDED_AT) this.#fold(now);
+    }
     this.openCalls++;
     // A literal of one holds one; pushing on an empty array would reserve seventeen.
     if (this.#calls === undefined) this.#calls = [call];

@@ -220,6 +220,23 @@ describe('the ledger closes', () => {
     expect(noticed).toBe(PHASES.length);
   });
 
+  test('a fan-out of more than 32 calls is shared out along the path that it had in the end', () => {
+    const request = budget(1_000);
+    request.handling(0);
+    for (let at = 0; at < 300; at += 10) end(request, begin(request, 'short', at), at + 10);
+    const first = begin(request, 'first', 310);
+    const second = begin(request, 'second', 315);
+    end(request, begin(request, 'short', 320), 321);
+    end(request, first, 325);
+    end(request, second, 326);
+    request.close(326, 326, 'useful');
+    // What was waited for was the second, and before it began the first.
+    expect(phaseMs(request, 'first', 'request')).toBe(5);
+    expect(phaseMs(request, 'second', 'request')).toBe(11);
+    expect(phaseMs(request, 'short', 'request')).toBe(300);
+    expect(request.ledger.totalMs()).toBe(326);
+  });
+
   test('ten thousand calls beside a long one are folded on the way, and it still closes', () => {
     const request = budget(1e9);
     request.handling(0);
