@@ -14,7 +14,7 @@ import {
   loadsAgain,
   Operations,
 } from './core/operations.ts';
-import { type AttemptOwner, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
+import { type AttemptOwner, NO_OPERATION, REPEAT_RESULTS, type RepeatResult, UNKNOWN } from './core/terms.ts';
 import { currentScope } from './current.ts';
 import type { PendingRepeat, RepeatFacts } from './pending-repeat.ts';
 import type { Recorder } from './recorder.ts';
@@ -22,7 +22,6 @@ import type { CallRecord, RequestRecord } from './records.ts';
 
 /** Repeats that a library has announced and not made yet. The oldest is dropped: then it is only detected. */
 const MAX_ANNOUNCED = 32;
-const NO_OPERATION = 'unmatched';
 
 /** A repeat that will be the next call with this address, method and path, in the request that announced it. */
 interface Announced {

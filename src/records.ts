@@ -204,6 +204,8 @@ export class CallRecord extends Call implements AllowanceTerms {
     this.settings = settings;
   }
 
+  // Its terms, as `decideAllowance` names them.
+
   get remainingMs(): number | undefined {
     return this.remainingBeforeMs;
   }

@@ -31,23 +31,19 @@ export class Tally {
   }
 
   arrived(record: RequestRecord): void {
-    this.#arrived.push(record);
-    this.#added();
+    this.#put(this.#arrived, record);
   }
 
   begun(call: CallRecord): void {
-    this.#begun.push(call);
-    this.#added();
+    this.#put(this.#begun, call);
   }
 
   endedCall(call: CallRecord): void {
-    this.#endedCalls.push(call);
-    this.#added();
+    this.#put(this.#endedCalls, call);
   }
 
   ended(record: RequestRecord): void {
-    this.#ended.push(record);
-    this.#added();
+    this.#put(this.#ended, record);
   }
 
   /** Counts all there is. Does not throw. */
@@ -67,7 +63,8 @@ export class Tally {
     this.#calls.remaining(call, request);
   }
 
-  #added(): void {
+  #put<T>(list: T[], one: T): void {
+    list.push(one);
     if (++this.#size >= MAX_UNCOUNTED) this.count();
   }
 

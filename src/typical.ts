@@ -4,10 +4,9 @@ import type { Config } from './telemetry/config-settings.ts';
 
 export class TypicalDurations {
   readonly #config: Config;
+  readonly #beforeRead: (() => void) | undefined;
   readonly #operations = new Map<string, Usual>();
   readonly #dependencies = new Map<string, Usual>();
-
-  readonly #beforeRead: (() => void) | undefined;
 
   /** `beforeRead` has everything learned that was put off. */
   constructor(config: Config, beforeRead?: () => void) {

@@ -137,12 +137,10 @@ export class Call {
     return this.#timeline[index * 2 + 1] ?? 0;
   }
 
-  /** Milliseconds by phase index; a phase that did not happen is undefined. */
-  phaseSums(toAt: number): (number | undefined)[] {
-    return Array.from(this.phaseTimes(toAt), (ms) => (Number.isNaN(ms) ? undefined : ms));
-  }
-
-  /** The same, with NaN for what did not happen, in the array of the call before: copy what is to be kept. */
+  /**
+   * Milliseconds by phase index, NaN for a phase that did not happen; in the array of the call before: copy what is to
+   * be kept.
+   */
   phaseTimes(toAt: number): Float64Array {
     const times = phaseTimes.fill(Number.NaN);
     let until = Math.min(toAt, this.endedAt ?? toAt);

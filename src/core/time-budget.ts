@@ -19,6 +19,8 @@ const FOLD_ENDED_AT = 32;
  */
 const FOLD_AT = 256;
 
+const NO_CALLS: readonly Call[] = Object.freeze([]);
+
 export interface Arrival {
   /** When the request reached this process, as well as it can be known; before `startedAt`. */
   readonly arrivedAt: number;
@@ -240,5 +242,3 @@ export class TimeBudget {
     return this.#ledger;
   }
 }
-
-const NO_CALLS: readonly Call[] = Object.freeze([]);

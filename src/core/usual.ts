@@ -28,6 +28,7 @@ const BATCH = 64;
 
 export class Usual {
   readonly #settings: UsualSettings;
+  readonly #beforeRead: (() => void) | undefined;
   #startedAt: number;
   #current: DDSketch | undefined;
   readonly #batch: number[] = [];
@@ -38,8 +39,7 @@ export class Usual {
   #reading: Typical | undefined;
   #readAgainAt: number;
 
-  readonly #beforeRead: (() => void) | undefined;
-
+  /** `beforeRead` has everything taken in that was put off. */
   constructor(now: number, settings: UsualSettings = USUAL_SETTINGS, beforeRead?: () => void) {
     this.#settings = settings;
     this.#beforeRead = beforeRead;
@@ -66,6 +66,7 @@ export class Usual {
     this.#turn(now);
     if (this.#baseline !== undefined) return this.#baseline;
     if (now >= this.#readAgainAt || this.#reading === undefined) {
+      this.#beforeRead?.();
       this.#reading = this.#read();
       this.#readAgainAt = now + this.#settings.windowMs / READINGS_PER_WINDOW;
     }
@@ -89,7 +90,6 @@ export class Usual {
   }
 
   #read(): Typical | undefined {
-    this.#beforeRead?.();
     if (this.#completed < this.#settings.minCount) return undefined;
     const sketch = this.#flush();
     return { medianMs: sketch.getValueAtQuantile(0.5), p95Ms: sketch.getValueAtQuantile(0.95) };

@@ -6,7 +6,7 @@
 import { parseDictionary, Token } from 'structured-headers';
 import type { HeaderFault, Priority, Workload } from './terms.ts';
 import { MAX_HEADER_LENGTH, TEN_YEARS_MS, wholeMs } from './wire.ts';
-import { knownPriority, knownWorkload, readWritten } from './wire-written.ts';
+import { CALLER, knownPriority, knownWorkload, readWritten } from './wire-written.ts';
 
 export const HEADER_TIME_BUDGET = 'time-budget';
 
@@ -45,8 +45,6 @@ export interface TimeBudgetHeader {
   readonly sentWallMs: number | undefined;
 }
 
-/** A token of RFC 9651 of at most 64 characters. */
-const CALLER = "[A-Za-z*][\\w!#$%&'*+\\-.^`|~:/]{0,63}";
 const CALLER_ONLY = new RegExp(`^${CALLER}$`);
 const NOT_IN_CALLER = /[^\w!#$%&'*+\-.^`|~:/]/g;
 

@@ -11,10 +11,13 @@ const MAX_DIGITS = 15;
 /** Begins a member: at the start of the text, or after the member before. */
 const NEXT = '(?:^|(?!^), )';
 
+/** A caller's name: a token of RFC 9651 of at most 64 characters. */
+export const CALLER = "[A-Za-z*][\\w!#$%&'*+\\-.^`|~:/]{0,63}";
+
 /** A dictionary exactly as formatTimeBudget writes it. */
 const AS_WRITTEN = new RegExp(
   `^(?:${REMAINING}(\\d{1,${MAX_DIGITS}}))?(?:${NEXT}attempt=([1-9]\\d{0,3}))?(${NEXT}repeated)?` +
-    `(?:${NEXT}caller=([A-Za-z*][\\w!#$%&'*+\\-.^\`|~:/]{0,63}))?` +
+    `(?:${NEXT}caller=(${CALLER}))?` +
     `(?:${NEXT}priority=([a-z]{1,8}))?(?:${NEXT}workload=([a-z]{1,10}))?` +
     `(?:${NEXT}sent=(\\d{1,${MAX_DIGITS}}))?$`,
 );

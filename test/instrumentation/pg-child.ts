@@ -14,6 +14,7 @@ import { pgAdapter } from '../../instrumentation/pg/pg.ts';
 import { PHASES } from '../../src/core/terms.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { createTestHooks } from '../support/hooks.ts';
+import { phaseSums } from '../support/phase-sums.ts';
 
 export interface PgReport {
   /** What the service saw, by step. */
@@ -305,7 +306,7 @@ const report: PgReport = {
   seen,
   spans,
   calls: calls.map(({ call, hadSpan }) => {
-    const sums = call.phaseSums(call.endedAt ?? Infinity);
+    const sums = phaseSums(call, call.endedAt ?? Infinity);
     return {
       phases: PHASES.filter((_, index) => sums[index] !== undefined),
       ended: call.endedAt !== undefined,

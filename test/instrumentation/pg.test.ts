@@ -13,6 +13,7 @@ import { currentScope, enterScope, runInScope } from '../../src/current.ts';
 import type { CallRecord, RequestRecord } from '../../src/records.ts';
 import type { ConfigOptions } from '../../src/telemetry/config-settings.ts';
 import { createTestHooks, REAL_CLOCK, type TestHooks } from '../support/hooks.ts';
+import { phaseSums } from '../support/phase-sums.ts';
 import { usePostgres } from '../support/postgres.ts';
 
 // The module that its own pool requires, too; vitest's import would be another instance.
@@ -107,12 +108,12 @@ function finish(record: RequestRecord, status = 200): void {
 
 /** The phases that happened, in the order of the closed list. */
 function phases(call: CallRecord | undefined): Phase[] {
-  const sums = call?.phaseSums(call.endedAt ?? t.hooks.now()) ?? [];
+  const sums = call === undefined ? [] : phaseSums(call, call.endedAt ?? t.hooks.now());
   return PHASES.filter((_, index) => sums[index] !== undefined);
 }
 
 function ms(call: CallRecord | undefined, phase: Phase): number {
-  return call?.phaseSums(call.endedAt ?? t.hooks.now())[phaseIndex(phase)] ?? 0;
+  return call === undefined ? 0 : (phaseSums(call, call.endedAt ?? t.hooks.now())[phaseIndex(phase)] ?? 0);
 }
 
 function ledgerMs(record: RequestRecord, phase: Phase): number {

@@ -5,6 +5,7 @@ import { phaseIndex } from '../../src/core/call.ts';
 import type { CallRecord } from '../../src/records.ts';
 import { createTestHooks, type TestHooks } from '../support/hooks.ts';
 import { phases } from '../support/outgoing.ts';
+import { phaseSums } from '../support/phase-sums.ts';
 
 const ORIGIN = 'http://orders.test';
 
@@ -48,7 +49,7 @@ function end({ call }: Waiter): CallRecord {
 
 function sums({ call }: Waiter) {
   const all: Record<string, number> = {};
-  for (const [phase, ms] of call.phaseSums(now).entries()) if (ms !== undefined) all[phase] = ms;
+  for (const [phase, ms] of phaseSums(call, now).entries()) if (ms !== undefined) all[phase] = ms;
   return all;
 }
 

@@ -13,6 +13,7 @@ import type { CallRecord, RequestRecord } from '../../src/records.ts';
 import type { ConfigOptions } from '../../src/telemetry/config-settings.ts';
 import { createTestHooks, REAL_CLOCK, type TestHooks } from './hooks.ts';
 import { close, listen, until } from './loopback.ts';
+import { phaseSums } from './phase-sums.ts';
 
 /** Timers and the clock may differ by this, and a timer may be early by a millisecond. */
 export const SLACK_MS = 5;
@@ -72,12 +73,12 @@ export async function ended(call: CallRecord | undefined): Promise<CallRecord> {
  * on a machine that others use as well.
  */
 export function phases(call: CallRecord): Phase[] {
-  const sums = call.phaseSums(call.endedAt ?? Infinity);
+  const sums = phaseSums(call, call.endedAt ?? Infinity);
   return PHASES.filter((phase, index) => sums[index] !== undefined && phase !== 'event_loop');
 }
 
 export function ms(call: CallRecord, phase: Phase): number {
-  return call.phaseSums(call.endedAt ?? Infinity)[phaseIndex(phase)] ?? 0;
+  return phaseSums(call, call.endedAt ?? Infinity)[phaseIndex(phase)] ?? 0;
 }
 
 export function totalMs(call: CallRecord): number {
@@ -85,7 +86,7 @@ export function totalMs(call: CallRecord): number {
 }
 
 export function sumMs(call: CallRecord): number {
-  return call.phaseSums(call.endedAt ?? Infinity).reduce<number>((sum, part) => sum + (part ?? 0), 0);
+  return phaseSums(call, call.endedAt ?? Infinity).reduce<number>((sum, part) => sum + (part ?? 0), 0);
 }
 
 export interface Seen {
