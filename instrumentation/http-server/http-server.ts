@@ -14,6 +14,7 @@ import { isOwnServer } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
 import { watchLateEnd } from '../shared/late-end.ts';
 import { makeRoom } from '../shared/own-listeners.ts';
+import { Connection } from './connection.ts';
 import { Exchange, type RequestStart } from './exchange.ts';
 
 const CHANNEL_START = 'http.server.request.start';
@@ -32,37 +33,51 @@ export const httpServer: Adapter = {
   },
 };
 
+type OnEvent = (exchange: Exchange, record: RequestRecord) => void;
+
 class ServerWatch {
   readonly #hooks: Hooks;
   readonly #undos: Undo[] = [];
-  /** When a socket last ran into its idle limit; -Infinity for one that is listened to and has not yet. */
-  readonly #timedOutAt = new WeakMap<Socket, number>();
+  readonly #connections = attached<Socket, Connection>();
   readonly #exchanges = attached<ServerResponse, Exchange>();
   readonly #onRequest: () => void;
   readonly #onPrefinish: (this: ServerResponse) => void;
   readonly #onClose: (this: ServerResponse) => void;
+  readonly #onSocketClose: (this: Socket) => void;
+  readonly #onSocketTimeout: (this: Socket) => void;
 
   constructor(hooks: Hooks) {
     this.#hooks = hooks;
-    // Not by `guard`, whose list of arguments would be made for every request.
+    // Not by `guard`, whose list of arguments would be made for every request. Of all requests and connections each
+    // has the same listeners: which one it is, `this` tells.
     this.#onRequest = () => hooks.attempt(noteServerSpan);
-    this.#onPrefinish = this.#listener((exchange, record) => this.#replied(exchange, record));
-    this.#onClose = this.#listener((exchange, record) => this.#closed(exchange, record));
-  }
-
-  /** Under the guard, for the responses of all requests: which one it is, `this` tells. */
-  #listener(onEvent: (exchange: Exchange, record: RequestRecord) => void): (this: ServerResponse) => void {
-    const hooks = this.#hooks;
     const exchanges = this.#exchanges;
-    return function (this: ServerResponse): void {
+    const replied: OnEvent = (exchange, record) => this.#replied(exchange, record);
+    const closed: OnEvent = (exchange, record) => this.#closed(exchange, record);
+    const tell = (exchange: Exchange | undefined, onEvent: OnEvent): void => {
       try {
-        const exchange = exchanges.get(this);
         const record = exchange?.record;
         if (exchange === undefined || record === undefined || record.endedAt !== undefined) return;
         onEvent(exchange, record);
       } catch (error) {
         hooks.report(error);
       }
+    };
+    this.#onPrefinish = function (this: ServerResponse): void {
+      tell(exchanges.get(this), replied);
+    };
+    this.#onClose = function (this: ServerResponse): void {
+      tell(exchanges.get(this), closed);
+    };
+    const connections = this.#connections;
+    this.#onSocketClose = function (this: Socket): void {
+      for (const exchange of connections.get(this)?.close() ?? []) tell(exchange, closed);
+    };
+    this.#onSocketTimeout = function (this: Socket): void {
+      hooks.attempt(() => {
+        const connection = connections.get(this);
+        if (connection !== undefined) connection.timedOutAt = hooks.now();
+      });
     };
   }
 
@@ -91,16 +106,36 @@ class ServerWatch {
     recorder.handling(record, undefined, now);
     if (record.operation !== undefined) recorder.admit(record, now, true);
     if (hasBody(request)) carryScope(request, record);
-    this.#listen(socket, server);
+    const connection = this.#connection(socket);
+    this.#listen(connection, socket, server);
     exchange.record = record;
     this.#exchanges.set(response, exchange);
-    makeRoom(response);
+    // Without room of its own: the limit is that of all events, and nobody has ten listeners of this one.
     response.prependListener('prefinish', this.#onPrefinish);
-    // First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to.
+    // One that waits for another's reply has no socket yet: given up on, it closes alone.
+    if (connection.isBusy) this.#listenForClose(response);
+    connection.opened(exchange);
+  }
+
+  #connection(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      connection = new Connection();
+      this.#connections.set(socket, connection);
+      makeRoom(socket);
+      // Node closes the responses of a connection in this event, so this comes before whatever hears of that.
+      socket.prependListener('close', this.#onSocketClose);
+    }
+    return connection;
+  }
+
+  /** First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to. */
+  #listenForClose(response: ServerResponse): void {
+    makeRoom(response);
     response.prependListener('close', this.#onClose);
   }
 
-  #listen(socket: Socket, server: Server): void {
+  #listen(connection: Connection, socket: Socket, server: Server): void {
     // Asked each time: engine.io and others take all listeners off and put theirs in between.
     if (server.listenerCount('request', this.#onRequest) === 0) {
       makeRoom(server);
@@ -110,26 +145,23 @@ class ServerWatch {
     }
     // Here it is `server.timeout`, off by default. A listener on server, request or response would take the
     // decision to close the connection away from Node; one on the socket does not.
-    if (!((socket.timeout ?? 0) > 0) || this.#timedOutAt.has(socket)) return;
-    this.#timedOutAt.set(socket, -Infinity);
+    if (!((socket.timeout ?? 0) > 0) || connection.timedOutAt !== undefined) return;
+    connection.timedOutAt = -Infinity;
     makeRoom(socket);
-    socket.on(
-      'timeout',
-      this.#hooks.guard(() => {
-        this.#timedOutAt.set(socket, this.#hooks.now());
-      }),
-    );
+    socket.on('timeout', this.#onSocketTimeout);
   }
 
   /** The whole reply has been written; mostly, it is with the kernel already. */
   #replied(exchange: Exchange, record: RequestRecord): void {
-    const { socket } = exchange;
+    const { response, socket } = exchange;
     const now = this.#hooks.now();
     record.responding(now);
     exchange.outsideHandler = record.handlerScope !== undefined && currentScope() === record;
-    // Told of replies into a closed connection as well: those end with 'close'. What is still buffered ends there
-    // too. Everything else is over for the client now, however long the handler keeps the loop from 'finish'.
-    if (!socket.destroyed && socket.writableLength === 0) this.#complete(exchange, record, now);
+    // Told of replies into a closed connection as well: those end with it. What is still buffered ends with 'close'.
+    // Everything else is over for the client now, however long the handler keeps the loop from 'finish'.
+    if (socket.destroyed) return;
+    if (socket.writableLength === 0) this.#complete(exchange, record, now);
+    else this.#listenForClose(response);
   }
 
   #closed(exchange: Exchange, record: RequestRecord): void {
@@ -146,7 +178,7 @@ class ServerWatch {
     if (source === undefined) recorder.peerGone(record, now);
     else recorder.cancel(record, source, now);
     exchange.status = response.headersSent ? response.statusCode : undefined;
-    recorder.finish(record, exchange, now);
+    this.#finish(exchange, record, now);
     if (record.handlerTracked) return;
     if (response.writableEnded) recorder.handlerEnded(record, record.respondingAt ?? now);
     else watchLateEnd(this.#hooks, response, record);
@@ -154,9 +186,14 @@ class ServerWatch {
 
   #complete(exchange: Exchange, record: RequestRecord, now: number): void {
     exchange.complete();
-    this.#hooks.recorder.finish(record, exchange, now);
+    this.#finish(exchange, record, now);
     if (record.handlerTracked || record.handlerEndedAt !== undefined) return;
     watchLateEnd(this.#hooks, exchange.response, record);
+  }
+
+  #finish(exchange: Exchange, record: RequestRecord, now: number): void {
+    this.#connections.get(exchange.socket)?.ended(exchange);
+    this.#hooks.recorder.finish(record, exchange, now);
   }
 
   /**
@@ -172,7 +209,7 @@ class ServerWatch {
     // With a 'clientError' listener the application answers the slow upload, and its error is not on the socket.
     const uploadLimitMs = server.listenerCount('clientError') > 0 ? server.requestTimeout : 0;
     if (!request.complete && uploadLimitMs > 0 && elapsedMs >= uploadLimitMs) return 'local_timeout';
-    const timedOutAt = this.#timedOutAt.get(socket);
+    const timedOutAt = this.#connections.get(socket)?.timedOutAt;
     if (timedOutAt !== undefined && timedOutAt >= record.startedAt) return 'local_timeout';
     if (socket.readableEnded || socket.errored !== null || !socket.destroyed) return undefined;
     // An idle limit that was set during the request, by `response.setTimeout(ms)` or the like.

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import http, { type RequestListener, type Server } from 'node:http';
+import http, { type RequestListener, type Server, type ServerResponse } from 'node:http';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -290,6 +290,23 @@ describe('D: who cancelled', () => {
     expect(t.value('cancellations', { source: 'client_disconnect' })).toBe(4);
     // None of them worked on: the streams stopped, and the quick one had replied before.
     expect(t.value('postCancelItems')).toBe(0);
+  });
+
+  test('given up on before its turn: it is over, and the connection and who had the turn go on', async () => {
+    const waiting: ServerResponse[] = [];
+    await serve((_request, response) => void waiting.push(response));
+    const client = await RawClient.connect(port);
+    client.send('GET', '/first');
+    client.send('GET', '/second');
+    await arrived(2);
+    waiting[1]?.destroy();
+    await ended(1);
+    expect(t.value('outcomes', { outcome: 'cancelled' })).toBe(1);
+    waiting[0]?.end('first');
+    await ended(2);
+    expect(t.value('outcomes', { outcome: 'useful' })).toBe(1);
+    await client.see('first');
+    client.socket.destroy();
   });
 
   test('a reply that did not get through: ended by the handler, reset by the client', async () => {
@@ -690,10 +707,11 @@ describe('K: what we leave behind', () => {
       request: [],
       response: [
         ['prefinish', 1],
-        ['close', 1],
         ['finish', 1],
       ],
     });
+    // Ours, Node's, and Node's for the response that has the socket.
+    expect(JSON.parse(only).socket).toContainEqual(['close', 3]);
     expect(JSON.parse(only).socket).toContainEqual(['timeout', 2]);
     t.stop();
     expect(server.listenerCount('request')).toBe(1);
