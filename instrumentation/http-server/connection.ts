@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Exchange } from './exchange.ts';
 
 /**
@@ -15,6 +16,14 @@ export class Connection {
   /** Some other request waits for its reply, so that the next one has no socket of its own yet. */
   get isBusy(): boolean {
     return this.#open.length > 0;
+  }
+
+  /** undefined for one that has ended. */
+  exchangeOf(response: ServerResponse): Exchange | undefined {
+    const open = this.#open;
+    // From the latest, which is mostly the only one.
+    for (let i = open.length - 1; i >= 0; i--) if (open[i]?.response === response) return open[i];
+    return undefined;
   }
 
   opened(exchange: Exchange): void {

@@ -14,13 +14,15 @@ export interface RequestStart {
 
 /**
  * A request and its response, with what is known of its arrival and its end: one object for all that is asked of
- * it. Held by the response only: a record that outlives the request holds no request or socket.
+ * it. Held by its connection until it ends: a record that outlives the request holds no request or socket.
  */
 export class Exchange implements ArrivalFacts, Ending {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly socket: Socket;
   readonly server: Server;
+  /** Read once: Node makes them when they are first asked for. */
+  readonly headers: IncomingMessage['headers'];
   /** undefined until it has been entered. */
   record: RequestRecord | undefined;
   completed = false;
@@ -33,10 +35,7 @@ export class Exchange implements ArrivalFacts, Ending {
     this.response = response;
     this.socket = socket;
     this.server = server;
-  }
-
-  get headers(): IncomingMessage['headers'] {
-    return this.request.headers;
+    this.headers = request.headers;
   }
 
   get remoteAddress(): string | undefined {

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import type { CancelSource } from '../../src/core/terms.ts';
 import { currentScope, enterScope } from '../../src/current.ts';
 import type { RequestRecord } from '../../src/records.ts';
-import { activeSpan } from '../../src/telemetry/otel-globals.ts';
+import { activeSpan, registeredTracerProvider } from '../../src/telemetry/otel-globals.ts';
 import type { Adapter, Hooks, Undo } from '../adapter.ts';
 import { isOwnServer } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
@@ -39,10 +39,9 @@ class ServerWatch {
   readonly #hooks: Hooks;
   readonly #undos: Undo[] = [];
   readonly #connections = attached<Socket, Connection>();
-  readonly #exchanges = attached<ServerResponse, Exchange>();
   readonly #onRequest: () => void;
   readonly #onPrefinish: (this: ServerResponse) => void;
-  readonly #onClose: (this: ServerResponse) => void;
+  readonly #onClose: OnEvent = (exchange, record) => this.#closed(exchange, record);
   readonly #onSocketClose: (this: Socket) => void;
   readonly #onSocketTimeout: (this: Socket) => void;
 
@@ -51,27 +50,16 @@ class ServerWatch {
     // Not by `guard`, whose list of arguments would be made for every request. Of all requests and connections each
     // has the same listeners: which one it is, `this` tells.
     this.#onRequest = () => hooks.attempt(noteServerSpan);
-    const exchanges = this.#exchanges;
-    const replied: OnEvent = (exchange, record) => this.#replied(exchange, record);
-    const closed: OnEvent = (exchange, record) => this.#closed(exchange, record);
-    const tell = (exchange: Exchange | undefined, onEvent: OnEvent): void => {
-      try {
-        const record = exchange?.record;
-        if (exchange === undefined || record === undefined || record.endedAt !== undefined) return;
-        onEvent(exchange, record);
-      } catch (error) {
-        hooks.report(error);
-      }
-    };
-    this.#onPrefinish = function (this: ServerResponse): void {
-      tell(exchanges.get(this), replied);
-    };
-    this.#onClose = function (this: ServerResponse): void {
-      tell(exchanges.get(this), closed);
-    };
     const connections = this.#connections;
+    const replied: OnEvent = (exchange, record) => this.#replied(exchange, record);
+    const closed = this.#onClose;
+    this.#onPrefinish = function (this: ServerResponse): void {
+      // It has its socket from when it is its turn until 'finish'.
+      const connection = this.socket === null ? undefined : connections.get(this.socket);
+      tell(hooks, connection?.exchangeOf(this), replied);
+    };
     this.#onSocketClose = function (this: Socket): void {
-      for (const exchange of connections.get(this)?.close() ?? []) tell(exchange, closed);
+      for (const exchange of connections.get(this)?.close() ?? []) tell(hooks, exchange, closed);
     };
     this.#onSocketTimeout = function (this: Socket): void {
       hooks.attempt(() => {
@@ -105,15 +93,14 @@ class ServerWatch {
     // A framework may find later that the operation's own handler is further on.
     recorder.handling(record, undefined, now);
     if (record.operation !== undefined) recorder.admit(record, now, true);
-    if (hasBody(request)) carryScope(request, record);
+    if (hasBody(exchange)) carryScope(request, record);
+    exchange.record = record;
     const connection = this.#connection(socket);
     this.#listen(connection, socket, server);
-    exchange.record = record;
-    this.#exchanges.set(response, exchange);
-    // Without room of its own: the limit is that of all events, and nobody has ten listeners of this one.
+    makeRoom(response);
     response.prependListener('prefinish', this.#onPrefinish);
     // One that waits for another's reply has no socket yet: given up on, it closes alone.
-    if (connection.isBusy) this.#listenForClose(response);
+    if (connection.isBusy) this.#listenForClose(exchange);
     connection.opened(exchange);
   }
 
@@ -130,14 +117,14 @@ class ServerWatch {
   }
 
   /** First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to. */
-  #listenForClose(response: ServerResponse): void {
-    makeRoom(response);
-    response.prependListener('close', this.#onClose);
+  #listenForClose(exchange: Exchange): void {
+    exchange.response.prependListener('close', () => tell(this.#hooks, exchange, this.#onClose));
   }
 
   #listen(connection: Connection, socket: Socket, server: Server): void {
-    // Asked each time: engine.io and others take all listeners off and put theirs in between.
-    if (server.listenerCount('request', this.#onRequest) === 0) {
+    // Asked each time: engine.io and others take all listeners off and put theirs in between; and a provider may come
+    // late. Without one there is no span, and a second listener costs every request a copy of their list.
+    if (registeredTracerProvider() !== undefined && server.listenerCount('request', this.#onRequest) === 0) {
       makeRoom(server);
       server.prependListener('request', this.#onRequest);
       const ref = new WeakRef(server);
@@ -153,7 +140,7 @@ class ServerWatch {
 
   /** The whole reply has been written; mostly, it is with the kernel already. */
   #replied(exchange: Exchange, record: RequestRecord): void {
-    const { response, socket } = exchange;
+    const { socket } = exchange;
     const now = this.#hooks.now();
     record.responding(now);
     exchange.outsideHandler = record.handlerScope !== undefined && currentScope() === record;
@@ -161,7 +148,7 @@ class ServerWatch {
     // Everything else is over for the client now, however long the handler keeps the loop from 'finish'.
     if (socket.destroyed) return;
     if (socket.writableLength === 0) this.#complete(exchange, record, now);
-    else this.#listenForClose(response);
+    else this.#listenForClose(exchange);
   }
 
   #closed(exchange: Exchange, record: RequestRecord): void {
@@ -219,6 +206,17 @@ class ServerWatch {
   }
 }
 
+/** Runs a listener's part under the guard, for a request that is not over. */
+function tell(hooks: Hooks, exchange: Exchange | undefined, onEvent: OnEvent): void {
+  try {
+    const record = exchange?.record;
+    if (exchange === undefined || record === undefined || record.endedAt !== undefined) return;
+    onEvent(exchange, record);
+  } catch (error) {
+    hooks.report(error);
+  }
+}
+
 /** Within 'request', and not yet in the channel, the server's span is the active one. */
 function noteServerSpan(): void {
   const record = currentScope()?.request;
@@ -245,7 +243,7 @@ function carryScope(request: IncomingMessage, record: RequestRecord): void {
   });
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+function hasBody({ headers }: Exchange): boolean {
   const length = headers['content-length'];
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined;
 }

@@ -156,17 +156,19 @@ function watchTracers(hooks: Hooks): void {
   const owner = ownerOf(provider.getTracer('otel-time-budget'), 'startSpan');
   if (owner === undefined) return;
   undos.push(
-    wrapMethods(owner, {
-      startSpan(tracer, args, inner) {
-        // The signature of the API: name, options, context; a span comes back.
-        const span = Reflect.apply(inner, tracer, args) as Span;
-        const options = args[1] as SpanOptions | undefined;
-        if (options?.kind === SpanKind.CLIENT) {
-          hooks.attempt(() => tell(tracer as Tracer, String(args[0]), options.attributes ?? {}, span));
-        }
-        return span;
+    wrapMethods(
+      owner,
+      {},
+      {},
+      {
+        startSpan(tracer, result, name, options) {
+          // The signature of the API: name, options, context; a span comes back.
+          const { kind, attributes = {} } = (options ?? {}) as SpanOptions;
+          if (kind !== SpanKind.CLIENT) return;
+          hooks.attempt(() => tell(tracer as Tracer, String(name), attributes, result as Span));
+        },
       },
-    }),
+    ),
   );
 }
 

@@ -13,6 +13,9 @@ export type Around = (self: object, args: unknown[], inner: Method) => unknown;
 /** Runs before a method, with the method's first argument. Must not throw. Costs no list of the arguments. */
 export type Before = (self: object, first: unknown) => void;
 
+/** Runs after a method that has returned, with its first two arguments. Must not throw. Costs no list either. */
+export type After = (self: object, result: unknown, first: unknown, second: unknown) => void;
+
 const CLAIMED = Symbol.for('otel-time-budget.wrapped');
 const SHIMMED = '__wrapped';
 
@@ -24,6 +27,7 @@ export function wrapMethods(
   owner: object,
   arounds: Readonly<Record<string, Around>>,
   befores: Readonly<Record<string, Before>> = {},
+  afters: Readonly<Record<string, After>> = {},
 ): Undo {
   const claimed = claimedOwners();
   if (claimed.has(owner)) return () => {};
@@ -33,7 +37,10 @@ export function wrapMethods(
       wrapMethod(owner, name, (wrap) => within(wrap, around)),
     ),
     ...Object.entries(befores).map(([name, before]) =>
-      wrapMethod(owner, name, (wrap) => after(wrap, before)),
+      wrapMethod(owner, name, (wrap) => following(wrap, before)),
+    ),
+    ...Object.entries(afters).map(([name, after]) =>
+      wrapMethod(owner, name, (wrap) => followedBy(wrap, after)),
     ),
   ];
   return () => {
@@ -65,11 +72,20 @@ function within(wrap: Wrap, around: Around): Method {
   };
 }
 
-function after(wrap: Wrap, before: Before): Method {
+function following(wrap: Wrap, before: Before): Method {
   return function (this: unknown, first: unknown): unknown {
     if (wrap.on && isObject(this)) before(this, first);
     // biome-ignore lint/complexity/noArguments: handed through like this it is never made, a list of its own is
     return Reflect.apply(wrap.inner, this, arguments);
+  };
+}
+
+function followedBy(wrap: Wrap, after: After): Method {
+  return function (this: unknown, first: unknown, second: unknown): unknown {
+    // biome-ignore lint/complexity/noArguments: as above
+    const result = Reflect.apply(wrap.inner, this, arguments);
+    if (wrap.on && isObject(this)) after(this, result, first, second);
+    return result;
   };
 }
 

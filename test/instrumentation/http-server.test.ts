@@ -703,7 +703,7 @@ describe('K: what we leave behind', () => {
     const [only = '', ...others] = counts;
     expect(others).toEqual([]);
     expect(JSON.parse(only)).toMatchObject({
-      server: 2,
+      server: 1,
       request: [],
       response: [
         ['prefinish', 1],

@@ -91,6 +91,32 @@ describe('wrapMethods', () => {
     expect(log).toEqual([counting, 'a']);
   });
 
+  test('runs after a method that has returned, which gets its object and all its arguments, and can be taken off', () => {
+    const log: unknown[] = [];
+    class Counting {
+      count(...args: unknown[]): number {
+        if (args.length === 0) throw new TypeError('nothing to count');
+        log.push(this, ...args);
+        return args.length;
+      }
+    }
+    const undo = wrapMethods(
+      Counting.prototype,
+      {},
+      {},
+      { count: (self, result, first, second) => log.push('ours', self, result, first, second) },
+    );
+    const counting = new Counting();
+    expect(counting.count('a', 'b', 'c')).toBe(3);
+    expect(log.splice(0)).toEqual([counting, 'a', 'b', 'c', 'ours', counting, 3, 'a', 'b']);
+    expect(() => counting.count()).toThrow('nothing to count');
+    expect(Reflect.apply(counting.count, undefined, ['a'])).toBe(1);
+    expect(log.splice(0)).toEqual([undefined, 'a']);
+    undo();
+    expect(counting.count('a')).toBe(1);
+    expect(log).toEqual([counting, 'a']);
+  });
+
   test('J5: a second one finds it claimed, and its undo takes nothing off', () => {
     const Type = fresh();
     const undo = wrapOurs(Type.prototype);
