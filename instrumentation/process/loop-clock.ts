@@ -7,6 +7,9 @@ import type { Hooks, Undo } from '../adapter.ts';
 /** Up to here a bound does no harm, and the second reading that would lower it (60 ns) is saved. */
 const TIGHTEN_ABOVE_MS = 2;
 
+/** For so long a reading of idle time (100 ns) is taken for that of now: it is wrong by no more than this. */
+const FRESH_MS = 0.02;
+
 const CHANNEL_CONNECTION = 'net.server.socket';
 
 const timing = performance.nodeTiming;
@@ -18,7 +21,7 @@ const hasLoopCount = process.platform !== 'win32' && timing.uvMetricsInfo !== un
 const atRoot = AsyncLocalStorage.snapshot();
 
 /** The instant of the last reading of idle time, and what it was: one event asks for it several times. */
-let readAt = Number.NaN;
+let readAt = Number.NEGATIVE_INFINITY;
 let readMs = 0;
 
 let look: (() => void) | undefined;
@@ -57,7 +60,7 @@ export function takeLongestWaitMs(): number {
  * the instant of the event that is handled.
  */
 export function loopIdleMs(now: number): number {
-  if (now === readAt) return readMs;
+  if (now >= readAt && now - readAt < FRESH_MS) return readMs;
   readAt = now;
   readMs = timing.idleTime;
   return readMs;

@@ -45,9 +45,17 @@ export function compileTrust(trust: Trust): (remoteAddress: string | undefined) 
     const range = rangeOf(item);
     if (range !== undefined) list.addSubnet(range.address, range.prefix, range.family);
   }
+  // A service is mostly asked by the same few peers, one after the other on the same connection.
+  let last: string | undefined;
+  let isLastTrusted = false;
   return (remoteAddress) => {
-    if (remoteAddress === undefined) return false;
-    return list.check(remoteAddress, remoteAddress.includes(':') ? 'ipv6' : 'ipv4');
+    if (remoteAddress !== last) {
+      isLastTrusted =
+        remoteAddress !== undefined &&
+        list.check(remoteAddress, remoteAddress.includes(':') ? 'ipv6' : 'ipv4');
+      last = remoteAddress;
+    }
+    return isLastTrusted;
   };
 }
 
