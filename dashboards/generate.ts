@@ -41,9 +41,14 @@ function main(argv: readonly string[]): number {
 }
 
 function write(out: string, files: ReadonlyMap<string, string>): number {
-  mkdirSync(out, { recursive: true });
-  for (const [file, text] of files) writeFileSync(file, text);
-  return 0;
+  try {
+    mkdirSync(out, { recursive: true });
+    for (const [file, text] of files) writeFileSync(file, text);
+    return 0;
+  } catch (error) {
+    console.error(`${out} cannot be written: ${error instanceof Error ? error.message : error}`);
+    return 1;
+  }
 }
 
 /** Names every file that is not what the generator makes, with the line. */

@@ -10,36 +10,41 @@ import type { Exchange } from './exchange.ts';
 export class Connection {
   /** When the socket last ran into its idle limit; -Infinity for one that is listened to and has not yet. */
   timedOutAt: number | undefined;
-  /** Several where requests are pipelined. */
-  readonly #open: Exchange[] = [];
+  /** The newest of those that are open: mostly the only one. */
+  #newest: Exchange | undefined;
+  /** Those before it, where requests are pipelined. */
+  #earlier: Exchange[] | undefined;
 
   /** Some other request waits for its reply, so that the next one has no socket of its own yet. */
   get isBusy(): boolean {
-    return this.#open.length > 0;
+    return this.#newest !== undefined;
+  }
+
+  opened(exchange: Exchange): void {
+    if (this.#newest !== undefined) {
+      this.#earlier ??= [];
+      this.#earlier.push(this.#newest);
+    }
+    this.#newest = exchange;
   }
 
   /** undefined for one that has ended. */
   exchangeOf(response: ServerResponse): Exchange | undefined {
-    const open = this.#open;
-    // From the latest, which is mostly the only one.
-    for (let i = open.length - 1; i >= 0; i--) if (open[i]?.response === response) return open[i];
-    return undefined;
-  }
-
-  opened(exchange: Exchange): void {
-    this.#open.push(exchange);
+    if (this.#newest?.response === response) return this.#newest;
+    return this.#earlier?.find((exchange) => exchange.response === response);
   }
 
   ended(exchange: Exchange): void {
-    if (this.#open.at(-1) === exchange) this.#open.pop();
-    else {
-      const index = this.#open.indexOf(exchange);
-      if (index >= 0) this.#open.splice(index, 1);
-    }
+    if (this.#newest === exchange) this.#newest = this.#earlier?.pop();
+    else this.#earlier = this.#earlier?.filter((other) => other !== exchange);
   }
 
   /** Those that had not ended when the connection did, which are not open afterwards. */
   close(): readonly Exchange[] {
-    return this.#open.splice(0);
+    const open = this.#earlier ?? [];
+    if (this.#newest !== undefined) open.push(this.#newest);
+    this.#newest = undefined;
+    this.#earlier = undefined;
+    return open;
   }
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Ending } from '../../src/core/outcome.ts';
 import type { ArrivalFacts } from '../../src/recorder.ts';
 import type { RequestRecord } from '../../src/records.ts';
+import type { Connection } from './connection.ts';
 
 /** What Node publishes of a request that starts. */
 export interface RequestStart {
@@ -23,8 +24,9 @@ export class Exchange implements ArrivalFacts, Ending {
   readonly server: Server;
   /** Read once: Node makes them when they are first asked for. */
   readonly headers: IncomingMessage['headers'];
-  /** undefined until it has been entered. */
+  /** Both undefined until it has been entered. */
   record: RequestRecord | undefined;
+  connection: Connection | undefined;
   completed = false;
   status: number | undefined;
   outsideHandler = false;

@@ -96,6 +96,7 @@ class ServerWatch {
     if (hasBody(exchange)) carryScope(request, record);
     exchange.record = record;
     const connection = this.#connection(socket);
+    exchange.connection = connection;
     this.#listen(connection, socket, server);
     makeRoom(response);
     response.prependListener('prefinish', this.#onPrefinish);
@@ -179,7 +180,7 @@ class ServerWatch {
   }
 
   #finish(exchange: Exchange, record: RequestRecord, now: number): void {
-    this.#connections.get(exchange.socket)?.ended(exchange);
+    exchange.connection?.ended(exchange);
     this.#hooks.recorder.finish(record, exchange, now);
   }
 
@@ -196,7 +197,7 @@ class ServerWatch {
     // With a 'clientError' listener the application answers the slow upload, and its error is not on the socket.
     const uploadLimitMs = server.listenerCount('clientError') > 0 ? server.requestTimeout : 0;
     if (!request.complete && uploadLimitMs > 0 && elapsedMs >= uploadLimitMs) return 'local_timeout';
-    const timedOutAt = this.#connections.get(socket)?.timedOutAt;
+    const timedOutAt = exchange.connection?.timedOutAt;
     if (timedOutAt !== undefined && timedOutAt >= record.startedAt) return 'local_timeout';
     if (socket.readableEnded || socket.errored !== null || !socket.destroyed) return undefined;
     // An idle limit that was set during the request, by `response.setTimeout(ms)` or the like.

@@ -93,7 +93,7 @@ class UndiciWatch {
   /** Never throws: undici is writing. '' is no limit for a peer, where there is nothing to say after all. */
   readonly #render = (request: UndiciRequest, name: OutgoingHeader): string => {
     try {
-      // Asked of the request, which a fetch keeps until a major collection: what is over must not hang on it.
+      // Asked of the request, which may live until a major collection: what is over must not hang on it.
       const exchange = this.#exchanges.get(request);
       if (exchange === undefined) return '';
       const { call, first } = exchange;

@@ -49,7 +49,7 @@ scrape held it for.
 ## Repeat it
 
 \`\`\`
-npm run bench              # about six minutes; writes this page
+npm run bench              # about a quarter of an hour; writes this page
 npm run bench -- --quick   # under a minute, one short round: shows that it runs, its figures are noise
 \`\`\`
 `;

@@ -125,6 +125,12 @@ describe('a wrong option is refused with what is allowed', () => {
     expect([Math.min(...uids), Math.max(...uids)]).toEqual([length + 5, length + 13]);
   });
 
+  test('a folder that cannot be made is said in one line', () => {
+    const { status, stderr } = generate('--out', join(import.meta.filename, 'below'));
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^\S+below cannot be written: .*\n$/);
+  });
+
   test('an unknown one, in one line', () => {
     const { status, stderr } = generate('--objectiv', '0.9');
     expect(status).toBe(1);

@@ -161,6 +161,13 @@ describe('alerts', () => {
     },
   );
 
+  test('each fires live in a test, on metrics of a running service', () => {
+    const live = ['alerts', 'alerts-of-the-process'].map((name) =>
+      readFileSync(new URL(`../e2e/${name}.test.ts`, import.meta.url), 'utf8'),
+    );
+    expect(ALERT_NAMES.filter((name) => !live.some((text) => text.includes(name)))).toEqual([]);
+  });
+
   test('each leads to a dashboard that exists, and fills only variables that it has', () => {
     for (const { alert, annotations } of alerts) {
       const url = new URL((annotations?.dashboard_url ?? '').replaceAll(/\{\{.*?\}\}/g, 'x'));
