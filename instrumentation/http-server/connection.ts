@@ -1,11 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import type { Exchange } from './exchange.ts';
 
+const NONE: readonly Exchange[] = [];
+
 /**
- * What is open on one connection of a server. It is told of the connection's end, and so the responses need no
- * listener for 'close': one of ours and one of the service's make an array, which V8, having seen such arrays live
- * long elsewhere, puts among the old objects, where a dead one keeps all that the service's listener holds until the
- * next major collection (with OpenTelemetry's listener 9 kB per request; Node 24).
+ * What is open on one connection of a server. It is told of the connection's end, so that most responses need no
+ * listener for 'close' (one still buffered when its handler ends it has one from then on, and one that waits for its
+ * turn). One of ours and one of the service's would make an array, which V8, having seen such arrays live long
+ * elsewhere, puts among the old objects, where a dead one keeps all that the service's listener holds until the next
+ * major collection: with OpenTelemetry's listener 9 kB per request (Node 24).
  */
 export class Connection {
   /** When the socket last ran into its idle limit; -Infinity for one that is listened to and has not yet. */
@@ -15,9 +18,10 @@ export class Connection {
   /** Those before it, where requests are pipelined. */
   #earlier: Exchange[] | undefined;
 
-  /** Some other request waits for its reply, so that the next one has no socket of its own yet. */
-  get isBusy(): boolean {
-    return this.#newest !== undefined;
+  /** Those that are over, although nobody has said so. */
+  unheard(): readonly Exchange[] {
+    if (this.#newest === undefined) return NONE;
+    return [...(this.#earlier ?? []), this.#newest].filter((exchange) => exchange.isFinished);
   }
 
   opened(exchange: Exchange): void {

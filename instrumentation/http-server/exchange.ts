@@ -15,7 +15,7 @@ export interface RequestStart {
 
 /**
  * A request and its response, with what is known of its arrival and its end: one object for all that is asked of
- * it. Held by its connection until it ends: a record that outlives the request holds no request or socket.
+ * it. Held by its connection until it ends, and by nothing that outlives its response: a record that outlives the request holds no request or socket.
  */
 export class Exchange implements ArrivalFacts, Ending {
   readonly request: IncomingMessage;
@@ -31,6 +31,8 @@ export class Exchange implements ArrivalFacts, Ending {
   status: number | undefined;
   outsideHandler = false;
   retryAfter = false;
+  /** The response has a listener of ours for its 'close'. */
+  isListenedTo = false;
 
   constructor({ request, response, socket, server }: RequestStart) {
     this.request = request;
@@ -52,6 +54,14 @@ export class Exchange implements ArrivalFacts, Ending {
     const url = this.request.url ?? '';
     const end = url.indexOf('?');
     return end < 0 ? url : url.slice(0, end);
+  }
+
+  /**
+   * The socket is taken off at 'finish'. `writableFinished` alone is true on Node 22 for a reply that the client reset
+   * before it had all of it.
+   */
+  get isFinished(): boolean {
+    return this.response.writableFinished && this.response.socket === null;
   }
 
   /** The reply is whole and with the kernel. */

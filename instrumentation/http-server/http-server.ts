@@ -3,17 +3,18 @@
  * An upgrade that somebody listens for (WebSocket) and CONNECT are no requests with a reply, and Node does not
  * announce them.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { CancelSource } from '../../src/core/terms.ts';
 import { currentScope, enterScope } from '../../src/current.ts';
 import type { RequestRecord } from '../../src/records.ts';
-import { activeSpan, registeredTracerProvider } from '../../src/telemetry/otel-globals.ts';
+import { activeSpan, hasContextManager } from '../../src/telemetry/otel-globals.ts';
 import type { Adapter, Hooks, Undo } from '../adapter.ts';
 import { isOwnServer } from '../process/own-traffic.ts';
 import { attached } from '../shared/attached.ts';
 import { watchLateEnd } from '../shared/late-end.ts';
 import { makeRoom } from '../shared/own-listeners.ts';
+import { carryScope, hasBody } from './body-scope.ts';
 import { Connection } from './connection.ts';
 import { Exchange, type RequestStart } from './exchange.ts';
 
@@ -54,12 +55,17 @@ class ServerWatch {
     const replied: OnEvent = (exchange, record) => this.#replied(exchange, record);
     const closed = this.#onClose;
     this.#onPrefinish = function (this: ServerResponse): void {
-      // It has its socket from when it is its turn until 'finish'.
-      const connection = this.socket === null ? undefined : connections.get(this.socket);
-      tell(hooks, connection?.exchangeOf(this), replied);
+      try {
+        // It has its socket from when it is its turn until 'finish'.
+        const connection = this.socket === null ? undefined : connections.get(this.socket);
+        tell(hooks, connection?.exchangeOf(this), replied);
+      } catch (error) {
+        hooks.report(error);
+      }
     };
     this.#onSocketClose = function (this: Socket): void {
-      for (const exchange of connections.get(this)?.close() ?? []) tell(hooks, exchange, closed);
+      const open = hooks.attempt(() => connections.get(this)?.close());
+      for (const exchange of open ?? []) tell(hooks, exchange, closed);
     };
     this.#onSocketTimeout = function (this: Socket): void {
       hooks.attempt(() => {
@@ -95,44 +101,57 @@ class ServerWatch {
     if (record.operation !== undefined) recorder.admit(record, now, true);
     if (hasBody(exchange)) carryScope(request, record);
     exchange.record = record;
-    const connection = this.#connection(socket);
+    const connection = this.#connectionOf(socket);
     exchange.connection = connection;
-    this.#listen(connection, socket, server);
+    this.#listenForSpans(server);
+    this.#listenForTimeout(connection, socket);
     makeRoom(response);
     response.prependListener('prefinish', this.#onPrefinish);
-    // One that waits for another's reply has no socket yet: given up on, it closes alone.
-    if (connection.isBusy) this.#listenForClose(exchange);
+    // As Node asks it: one that waits for another's turn gets no socket yet, and given up on, it closes alone.
+    if ('_httpMessage' in socket && socket._httpMessage) this.#listenForClose(exchange);
     connection.opened(exchange);
   }
 
-  #connection(socket: Socket): Connection {
+  /** Those that ended without our hearing of it, because somebody took our listener off the response, end now. */
+  #connectionOf(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
       connection = new Connection();
       this.#connections.set(socket, connection);
+    } else for (const exchange of connection.unheard()) tell(this.#hooks, exchange, this.#onClose);
+    // Asked each time: somebody may take all listeners off. Not first: Node's own makes the handlers hear of the end,
+    // and what stops then was no work after it. The responses are closed after this one.
+    if (socket.listenerCount('close', this.#onSocketClose) === 0) {
       makeRoom(socket);
-      // Node closes the responses of a connection in this event, so this comes before whatever hears of that.
-      socket.prependListener('close', this.#onSocketClose);
+      socket.on('close', this.#onSocketClose);
     }
     return connection;
   }
 
   /** First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to. */
   #listenForClose(exchange: Exchange): void {
+    if (exchange.isListenedTo) return;
+    exchange.isListenedTo = true;
     exchange.response.prependListener('close', () => tell(this.#hooks, exchange, this.#onClose));
   }
 
-  #listen(connection: Connection, socket: Socket, server: Server): void {
-    // Asked each time: engine.io and others take all listeners off and put theirs in between; and a provider may come
-    // late. Without one there is no span, and a second listener costs every request a copy of their list.
-    if (registeredTracerProvider() !== undefined && server.listenerCount('request', this.#onRequest) === 0) {
-      makeRoom(server);
-      server.prependListener('request', this.#onRequest);
-      const ref = new WeakRef(server);
-      this.#undos.push(() => void ref.deref()?.removeListener('request', this.#onRequest));
-    }
-    // Here it is `server.timeout`, off by default. A listener on server, request or response would take the
-    // decision to close the connection away from Node; one on the socket does not.
+  /**
+   * Asked each time: engine.io and others take all listeners off and put theirs in between; and a context manager may
+   * come late. Without one there is no active span, and a second listener costs every request a copy of their list.
+   */
+  #listenForSpans(server: Server): void {
+    if (!hasContextManager() || server.listenerCount('request', this.#onRequest) > 0) return;
+    makeRoom(server);
+    server.prependListener('request', this.#onRequest);
+    const ref = new WeakRef(server);
+    this.#undos.push(() => void ref.deref()?.removeListener('request', this.#onRequest));
+  }
+
+  /**
+   * Here it is `server.timeout`, off by default. A listener on server, request or response would take the decision to
+   * close the connection away from Node; one on the socket does not.
+   */
+  #listenForTimeout(connection: Connection, socket: Socket): void {
     if (!((socket.timeout ?? 0) > 0) || connection.timedOutAt !== undefined) return;
     connection.timedOutAt = -Infinity;
     makeRoom(socket);
@@ -145,19 +164,16 @@ class ServerWatch {
     const now = this.#hooks.now();
     record.responding(now);
     exchange.outsideHandler = record.handlerScope !== undefined && currentScope() === record;
-    // Told of replies into a closed connection as well: those end with it. What is still buffered ends with 'close'.
+    // Told of replies into a closed connection as well: those end with 'close', and so does what is still buffered.
     // Everything else is over for the client now, however long the handler keeps the loop from 'finish'.
-    if (socket.destroyed) return;
-    if (socket.writableLength === 0) this.#complete(exchange, record, now);
+    if (!socket.destroyed && socket.writableLength === 0) this.#complete(exchange, record, now);
     else this.#listenForClose(exchange);
   }
 
   #closed(exchange: Exchange, record: RequestRecord): void {
     const { response } = exchange;
     const now = this.#hooks.now();
-    // The socket is taken off at 'finish'. `writableFinished` alone is true on Node 22 for a reply that the
-    // client reset before it had all of it.
-    if (response.writableFinished && response.socket === null) {
+    if (exchange.isFinished) {
       this.#complete(exchange, record, now);
       return;
     }
@@ -224,29 +240,6 @@ function noteServerSpan(): void {
   if (record === undefined || record.span !== undefined || record.endedAt !== undefined) return;
   const span = activeSpan();
   if (span?.isRecording() === true) record.span = span;
-}
-
-/**
- * On Node 24 what the parser brings later than the headers comes without the store (measured), and so would the
- * work of 'data' and 'end' listeners. Every piece comes in through `push`.
- */
-function carryScope(request: IncomingMessage, record: RequestRecord): void {
-  const inner = request.push;
-  function push(this: IncomingMessage, ...args: Parameters<IncomingMessage['push']>): boolean {
-    enterScope(record.handlerScope ?? record);
-    return Reflect.apply(inner, this, args);
-  }
-  Object.defineProperty(request, 'push', {
-    value: push,
-    configurable: true,
-    writable: true,
-    enumerable: false,
-  });
-}
-
-function hasBody({ headers }: Exchange): boolean {
-  const length = headers['content-length'];
-  return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined;
 }
 
 function errorCode(error: Error | null): string | undefined {

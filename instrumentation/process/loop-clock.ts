@@ -7,7 +7,7 @@ import type { Hooks, Undo } from '../adapter.ts';
 /** Up to here a bound does no harm, and the second reading that would lower it (60 ns) is saved. */
 const TIGHTEN_ABOVE_MS = 2;
 
-/** For so long a reading of idle time (100 ns) is taken for that of now: it is wrong by no more than this. */
+/** For so long a reading of idle time (100 ns) is taken for that of now, where an error of so much does no harm. */
 const FRESH_MS = 0.02;
 
 const CHANNEL_CONNECTION = 'net.server.socket';
@@ -41,7 +41,9 @@ let longestMs = 0;
  * 40 ns up to 2 ms, 90 ns above (Node 24).
  */
 export function loopWaitMs(now: number, socket?: { readonly bytesWritten: number }): number {
-  let waitMs = meter.sample(now, loopIdleMs(now));
+  // Always a reading of now: a sleep that is not seen, however short, would add all that was before it.
+  if (now !== readAt) readIdle(now);
+  let waitMs = meter.sample(now, readMs);
   if (look !== undefined && !isLookArmed) armLook(now);
   if (waitMs > TIGHTEN_ABOVE_MS) waitMs = meter.tighten(loopCount(), socket && socket.bytesWritten === 0);
   if (waitMs > longestMs) longestMs = waitMs;
@@ -60,10 +62,13 @@ export function takeLongestWaitMs(): number {
  * the instant of the event that is handled.
  */
 export function loopIdleMs(now: number): number {
-  if (now >= readAt && now - readAt < FRESH_MS) return readMs;
+  if (!(now >= readAt && now - readAt < FRESH_MS)) readIdle(now);
+  return readMs;
+}
+
+function readIdle(now: number): void {
   readAt = now;
   readMs = timing.idleTime;
-  return readMs;
 }
 
 /**

@@ -163,9 +163,9 @@ function watchTracers(hooks: Hooks): void {
       {
         startSpan(tracer, result, name, options) {
           // The signature of the API: name, options, context; a span comes back.
-          const { kind, attributes = {} } = (options ?? {}) as SpanOptions;
-          if (kind !== SpanKind.CLIENT) return;
-          hooks.attempt(() => tell(tracer as Tracer, String(name), attributes, result as Span));
+          const given = options as SpanOptions | undefined;
+          if (given?.kind !== SpanKind.CLIENT) return;
+          hooks.attempt(() => tell(tracer as Tracer, String(name), given.attributes ?? {}, result as Span));
         },
       },
     ),

@@ -30,6 +30,11 @@ export function registeredMeterProvider(): MeterProvider | undefined {
   return registered[API]?.metrics;
 }
 
+/** Whether there is anything that knows an active span. */
+export function hasContextManager(): boolean {
+  return registered[API]?.context !== undefined;
+}
+
 /** The span of the running code, recording or not. */
 export function activeSpan(): Span | undefined {
   // The key is the API's own: what stands there is a span.

@@ -120,6 +120,19 @@ test('a reply that is flushed long after it was written has its flush as respons
   client.socket.destroy();
 });
 
+test('a reply that ends on a connection that was just destroyed: its span is described before it ends', async () => {
+  const port = await serve((request, response) => {
+    response.writeHead(204).flushHeaders();
+    request.socket.destroy();
+    response.end();
+  });
+  const client = await RawClient.connect(port);
+  client.send('GET', '/', { 'x-request-timeout-ms': '5000' });
+  const { attributes } = await endedSpan();
+  expect(attributes['time_budget.received_ms']).toBe(5000);
+  expect(attributes['time_budget.outcome']).toBeDefined();
+});
+
 test('engine.io and others take all request listeners off and call them themselves', async () => {
   const port = await serve((_request, response) => response.end('ok'));
   await ask(port);

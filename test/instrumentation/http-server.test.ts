@@ -309,6 +309,54 @@ describe('D: who cancelled', () => {
     client.socket.destroy();
   });
 
+  test('given up on before its turn, right after the one before was answered: over at once as well', async () => {
+    await serve((request, response) => {
+      if (request.url === '/first') response.end('first');
+      else response.destroy();
+    });
+    const client = await RawClient.connect(port);
+    client.socket.write('GET /first HTTP/1.1\r\nhost: x\r\n\r\nGET /second HTTP/1.1\r\nhost: x\r\n\r\n');
+    await ended(2);
+    expect(t.value('outcomes', { outcome: 'useful' })).toBe(1);
+    expect(t.value('outcomes', { outcome: 'cancelled' })).toBe(1);
+    expect(client.socket.destroyed).toBe(false);
+    client.socket.destroy();
+  });
+
+  test('a handler that stops when it hears of the end has not worked after it', async () => {
+    await serve((request, response) => {
+      request.on('error', () => {});
+      request.on('aborted', () => response.writeHead(499).end());
+      request.resume();
+    });
+    const client = await RawClient.connect(port);
+    client.send('POST', '/', { 'content-length': '10' }, 'abc');
+    await arrived();
+    client.socket.destroy();
+    await ended();
+    expect(t.value('outcomes', { outcome: 'cancelled' })).toBe(1);
+    expect(t.value('postCancelItems')).toBe(0);
+  });
+
+  test('listeners that somebody takes off a connection and a response keep no later request from its end', async () => {
+    await serve((request, response) => {
+      if (request.url === '/hang') return;
+      request.socket.removeAllListeners('close');
+      response.removeAllListeners('prefinish');
+      response.end('bare');
+    });
+    const client = await RawClient.connect(port);
+    client.send('GET', '/');
+    await client.see('bare');
+    client.send('GET', '/hang');
+    await ended(1);
+    expect(t.value('outcomes', { outcome: 'useful' })).toBe(1);
+    await arrived(2);
+    client.socket.destroy();
+    await ended(2);
+    expect(t.value('outcomes', { outcome: 'cancelled' })).toBe(1);
+  });
+
   test('a reply that did not get through: ended by the handler, reset by the client', async () => {
     await serve((_request, response) => response.end(Buffer.alloc(20_000_000)));
     const client = await RawClient.connect(port);
