@@ -15,7 +15,8 @@ export interface RequestStart {
 
 /**
  * A request and its response, with what is known of its arrival and its end: one object for all that is asked of
- * it. Held by its connection until it ends, and by nothing that outlives its response: a record that outlives the request holds no request or socket.
+ * it. Held by its connection until it ends, and by nothing that outlives its response: a record that outlives the
+ * request holds no request or socket.
  */
 export class Exchange implements ArrivalFacts, Ending {
   readonly request: IncomingMessage;
