@@ -34,15 +34,12 @@ export const httpServer: Adapter = {
   },
 };
 
-type OnEvent = (exchange: Exchange, record: RequestRecord) => void;
-
 class ServerWatch {
   readonly #hooks: Hooks;
   readonly #undos: Undo[] = [];
   readonly #connections = attached<Socket, Connection>();
   readonly #onRequest: () => void;
   readonly #onPrefinish: (this: ServerResponse) => void;
-  readonly #onClose: OnEvent = (exchange, record) => this.#closed(exchange, record);
   readonly #onSocketClose: (this: Socket) => void;
   readonly #onSocketTimeout: (this: Socket) => void;
 
@@ -52,20 +49,20 @@ class ServerWatch {
     // has the same listeners: which one it is, `this` tells.
     this.#onRequest = () => hooks.attempt(noteServerSpan);
     const connections = this.#connections;
-    const replied: OnEvent = (exchange, record) => this.#replied(exchange, record);
-    const closed = this.#onClose;
+    const replied = (exchange: Exchange) => this.#replied(exchange);
+    const closed = (exchange: Exchange) => this.#tellClosed(exchange);
     this.#onPrefinish = function (this: ServerResponse): void {
       try {
         // It has its socket from when it is its turn until 'finish'.
         const connection = this.socket === null ? undefined : connections.get(this.socket);
-        tell(hooks, connection?.exchangeOf(this), replied);
+        const exchange = connection?.exchangeOf(this);
+        if (exchange !== undefined) replied(exchange);
       } catch (error) {
         hooks.report(error);
       }
     };
     this.#onSocketClose = function (this: Socket): void {
-      const open = hooks.attempt(() => connections.get(this)?.close());
-      for (const exchange of open ?? []) tell(hooks, exchange, closed);
+      hooks.attempt(() => connections.get(this)?.close().forEach(closed));
     };
     this.#onSocketTimeout = function (this: Socket): void {
       hooks.attempt(() => {
@@ -112,13 +109,14 @@ class ServerWatch {
     connection.opened(exchange);
   }
 
-  /** Those that ended without our hearing of it, because somebody took our listener off the response, end now. */
   #connectionOf(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
       connection = new Connection();
       this.#connections.set(socket, connection);
-    } else for (const exchange of connection.unheard()) tell(this.#hooks, exchange, this.#onClose);
+    }
+    // Over, but somebody took our listener off the response: it ends now.
+    for (const exchange of connection.unheard()) this.#tellClosed(exchange);
     // Asked each time: somebody may take all listeners off. Not first: Node's own makes the handlers hear of the end,
     // and what stops then was no work after it. The responses are closed after this one.
     if (socket.listenerCount('close', this.#onSocketClose) === 0) {
@@ -128,11 +126,16 @@ class ServerWatch {
     return connection;
   }
 
+  /** One that fails does not keep the others from it. */
+  #tellClosed(exchange: Exchange): void {
+    this.#hooks.attempt(() => this.#closed(exchange));
+  }
+
   /** First, so that the server's span, which OpenTelemetry ends in the same event, can still be written to. */
   #listenForClose(exchange: Exchange): void {
     if (exchange.isListenedTo) return;
     exchange.isListenedTo = true;
-    exchange.response.prependListener('close', () => tell(this.#hooks, exchange, this.#onClose));
+    exchange.response.prependListener('close', () => this.#tellClosed(exchange));
   }
 
   /**
@@ -159,8 +162,9 @@ class ServerWatch {
   }
 
   /** The whole reply has been written; mostly, it is with the kernel already. */
-  #replied(exchange: Exchange, record: RequestRecord): void {
-    const { socket } = exchange;
+  #replied(exchange: Exchange): void {
+    const { record, socket } = exchange;
+    if (record === undefined || record.endedAt !== undefined) return;
     const now = this.#hooks.now();
     record.responding(now);
     exchange.outsideHandler = record.handlerScope !== undefined && currentScope() === record;
@@ -170,8 +174,9 @@ class ServerWatch {
     else this.#listenForClose(exchange);
   }
 
-  #closed(exchange: Exchange, record: RequestRecord): void {
-    const { response } = exchange;
+  #closed(exchange: Exchange): void {
+    const { record, response } = exchange;
+    if (record === undefined || record.endedAt !== undefined) return;
     const now = this.#hooks.now();
     if (exchange.isFinished) {
       this.#complete(exchange, record, now);
@@ -220,17 +225,6 @@ class ServerWatch {
     const idleLimitMs = timedOutAt === undefined ? (socket.timeout ?? 0) : 0;
     if (idleLimitMs > 0 && elapsedMs >= idleLimitMs) return 'local_timeout';
     return server.listening ? 'application' : 'shutdown';
-  }
-}
-
-/** Runs a listener's part under the guard, for a request that is not over. */
-function tell(hooks: Hooks, exchange: Exchange | undefined, onEvent: OnEvent): void {
-  try {
-    const record = exchange?.record;
-    if (exchange === undefined || record === undefined || record.endedAt !== undefined) return;
-    onEvent(exchange, record);
-  } catch (error) {
-    hooks.report(error);
   }
 }
 
