@@ -37,12 +37,14 @@ export function wrapLayers(exports: unknown, sample: object, hooks: Hooks): Undo
   const undos = [
     isObject(layers)
       ? wrapMethods(layers, {
-          handle_request: (self, args, inner) => wraps.handle(self, args, inner, false),
-          handleRequest: (self, args, inner) => wraps.handle(self, args, inner, true),
+          around: {
+            handle_request: (self, args, inner) => wraps.handle(self, args, inner, false),
+            handleRequest: (self, args, inner) => wraps.handle(self, args, inner, true),
+          },
         })
       : () => {},
     isObject(routers)
-      ? wrapMethods(routers, { use: (self, args, inner) => wraps.use(self, args, inner) })
+      ? wrapMethods(routers, { around: { use: (self, args, inner) => wraps.use(self, args, inner) } })
       : () => {},
   ];
   return () => {

@@ -4,6 +4,7 @@
  */
 import type { ClientRequest } from 'node:http';
 import type { Socket } from 'node:net';
+import { putOwnMethod } from '../shared/own-method.ts';
 
 /** A header to write; `name` is a header name in lower case, `value` without line ends. */
 export interface HeaderLine {
@@ -61,15 +62,10 @@ export function beforeRendered(request: ClientRequest, put: () => void): void {
   const outgoing = request as Outgoing;
   const inner = outgoing._implicitHeader;
   if (typeof inner !== 'function') return;
-  Reflect.defineProperty(outgoing, '_implicitHeader', {
-    value(this: ClientRequest, ...args: unknown[]): unknown {
-      Reflect.deleteProperty(outgoing, '_implicitHeader');
-      put();
-      return Reflect.apply(inner, this, args);
-    },
-    configurable: true,
-    writable: true,
-    enumerable: false,
+  putOwnMethod(outgoing, '_implicitHeader', function (this: ClientRequest, ...args: unknown[]): unknown {
+    Reflect.deleteProperty(outgoing, '_implicitHeader');
+    put();
+    return Reflect.apply(inner, this, args);
   });
 }
 

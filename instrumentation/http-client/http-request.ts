@@ -2,6 +2,7 @@
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isLookedFor, limitOf, smallerLimit } from '../shared/budget-header.ts';
+import { putOwnMethod } from '../shared/own-method.ts';
 
 /**
  * How a request comes to its socket: from its agent at once, from its agent when one is free, or by code of the
@@ -94,12 +95,7 @@ export function tellWhenDestroyedInQueue(request: ClientRequest, tell: (error: u
     if (this.socket === null) tell(args[0]);
     return Reflect.apply(destroy, this, args);
   }
-  Reflect.defineProperty(request, 'destroy', {
-    value: own,
-    configurable: true,
-    writable: true,
-    enumerable: false,
-  });
+  putOwnMethod(request, 'destroy', own);
 }
 
 function connectsAtOnce(agent: http.Agent): boolean {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { enterScope } from '../../src/current.ts';
 import type { RequestRecord } from '../../src/records.ts';
+import { putOwnMethod } from '../shared/own-method.ts';
 
 /**
  * On Node 24 what the parser brings later than the headers comes without the store (measured), and so would the
@@ -12,12 +13,7 @@ export function carryScope(request: IncomingMessage, record: RequestRecord): voi
     enterScope(record.handlerScope ?? record);
     return Reflect.apply(inner, this, args);
   }
-  Object.defineProperty(request, 'push', {
-    value: push,
-    configurable: true,
-    writable: true,
-    enumerable: false,
-  });
+  putOwnMethod(request, 'push', push);
 }
 
 export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {

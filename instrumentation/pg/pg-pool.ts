@@ -46,15 +46,14 @@ export class PgPools {
   }
 
   wrapPool(prototype: object): Undo {
-    const undo = wrapMethods(
-      prototype,
-      {
+    const undo = wrapMethods(prototype, {
+      around: {
         query: (pool, args, inner) => this.#onQuery(pool, args, inner),
         connect: (pool, args, inner) => this.#onConnect(pool, args, inner),
         newClient: (pool, args, inner) => this.#onNewClient(pool, args, inner),
       },
-      { _release: (pool, client) => this.#released(pool, client) },
-    );
+      before: { _release: (pool, client) => this.#released(pool, client) },
+    });
     this.#connects.add(memberOf(prototype, 'connect'));
     return undo;
   }

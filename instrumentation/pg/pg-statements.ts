@@ -62,11 +62,10 @@ export class PgStatements {
         const statement = this.#statements.get(query);
         if (statement !== undefined) this.#step(method, statement);
       };
-    return wrapMethods(
-      prototype,
-      Object.fromEntries(ENDS.map((method) => [method, end(method)])),
-      Object.fromEntries(STEPS.map((method) => [method, step(method)])),
-    );
+    return wrapMethods(prototype, {
+      around: Object.fromEntries(ENDS.map((method) => [method, end(method)])),
+      before: Object.fromEntries(STEPS.map((method) => [method, step(method)])),
+    });
   }
 
   /** Around `Client.prototype.query`. */

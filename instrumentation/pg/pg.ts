@@ -54,8 +54,10 @@ class PgWrapper {
     }
     const undoQuery = this.#statements.wrapQuery(query);
     const undoClient = wrapMethods(client, {
-      connect: (self, args, inner) => this.#connections.connect(self, args, inner),
-      query: (self, args, inner) => this.#statements.query(self, args, inner),
+      around: {
+        connect: (self, args, inner) => this.#connections.connect(self, args, inner),
+        query: (self, args, inner) => this.#statements.query(self, args, inner),
+      },
     });
     // pg's own Pool extends pg-pool's, which is not loaded a second time where pg is an ES module.
     const pool: unknown = Object.getPrototypeOf(memberOf(pgExports, 'Pool') ?? Object.prototype);

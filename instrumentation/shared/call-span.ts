@@ -8,6 +8,7 @@ import { type Attributes, type Span, SpanKind, type SpanOptions, type Tracer } f
 import type { CallRecord } from '../../src/records.ts';
 import { activeSpan, registeredTracerProvider } from '../../src/telemetry/otel-globals.ts';
 import type { Hooks, Undo } from '../adapter.ts';
+import { putOwnMethod } from './own-method.ts';
 import { wrapMethods } from './plain-wrap.ts';
 
 /** How an adapter knows its own spans. `Subject` is what it knows a call by: a request, a query. */
@@ -127,11 +128,15 @@ export class SpanFinder<Subject> {
       if (ended?.call.span === span && ended.call.endedAt === undefined)
         this.#source.ending(ended.subject, cause);
     });
-    define(span, 'recordException', function (this: Span, ...args: Parameters<Span['recordException']>) {
-      error = args[0];
-      return Reflect.apply(recordException, this, args);
-    });
-    define(span, 'end', function (this: Span, ...args: Parameters<Span['end']>) {
+    putOwnMethod(
+      span,
+      'recordException',
+      function (this: Span, ...args: Parameters<Span['recordException']>) {
+        error = args[0];
+        return Reflect.apply(recordException, this, args);
+      },
+    );
+    putOwnMethod(span, 'end', function (this: Span, ...args: Parameters<Span['end']>) {
       tell();
       return Reflect.apply(end, this, args);
     });
@@ -156,11 +161,8 @@ function watchTracers(hooks: Hooks): void {
   const owner = ownerOf(provider.getTracer('otel-time-budget'), 'startSpan');
   if (owner === undefined) return;
   undos.push(
-    wrapMethods(
-      owner,
-      {},
-      {},
-      {
+    wrapMethods(owner, {
+      after: {
         startSpan(tracer, result, name, options) {
           // The signature of the API: name, options, context; a span comes back.
           const given = options as SpanOptions | undefined;
@@ -168,7 +170,7 @@ function watchTracers(hooks: Hooks): void {
           hooks.attempt(() => tell(tracer as Tracer, String(name), given.attributes ?? {}, result as Span));
         },
       },
-    ),
+    }),
   );
 }
 
@@ -194,8 +196,4 @@ function ownerOf(object: object, method: string): object | undefined {
   let owner: object | null = object;
   while (owner !== null && !Object.hasOwn(owner, method)) owner = Object.getPrototypeOf(owner);
   return owner ?? undefined;
-}
-
-function define(span: Span, name: 'end' | 'recordException', value: (...args: never[]) => unknown): void {
-  Reflect.defineProperty(span, name, { value, configurable: true, writable: true, enumerable: false });
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { RequestRecord } from '../../src/records.ts';
 import type { Hooks } from '../adapter.ts';
+import { putOwnMethod } from './own-method.ts';
 
 /**
  * The request is over but its handler is not, and no framework tells its end: then the end of its useless reply
@@ -20,12 +21,7 @@ export function watchLateEnd(hooks: Hooks, response: ServerResponse, record: Req
     return Reflect.apply(inner as () => unknown, this, args); // Checked to be a function above.
   }
   Object.defineProperty(end, 'length', { value: inner.length, configurable: true });
-  Object.defineProperty(response, 'end', {
-    value: end,
-    configurable: true,
-    writable: true,
-    enumerable: false,
-  });
+  putOwnMethod(response, 'end', end);
 }
 
 function restore(response: ServerResponse, before: PropertyDescriptor | undefined): void {

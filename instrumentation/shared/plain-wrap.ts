@@ -25,9 +25,15 @@ const SHIMMED = '__wrapped';
  */
 export function wrapMethods(
   owner: object,
-  arounds: Readonly<Record<string, Around>>,
-  befores: Readonly<Record<string, Before>> = {},
-  afters: Readonly<Record<string, After>> = {},
+  {
+    around: arounds = {},
+    before: befores = {},
+    after: afters = {},
+  }: {
+    readonly around?: Readonly<Record<string, Around>>;
+    readonly before?: Readonly<Record<string, Before>>;
+    readonly after?: Readonly<Record<string, After>>;
+  },
 ): Undo {
   const claimed = claimedOwners();
   if (claimed.has(owner)) return () => {};
@@ -37,7 +43,7 @@ export function wrapMethods(
       wrapMethod(owner, name, (wrap) => within(wrap, around)),
     ),
     ...Object.entries(befores).map(([name, before]) =>
-      wrapMethod(owner, name, (wrap) => following(wrap, before)),
+      wrapMethod(owner, name, (wrap) => precededBy(wrap, before)),
     ),
     ...Object.entries(afters).map(([name, after]) =>
       wrapMethod(owner, name, (wrap) => followedBy(wrap, after)),
@@ -72,7 +78,7 @@ function within(wrap: Wrap, around: Around): Method {
   };
 }
 
-function following(wrap: Wrap, before: Before): Method {
+function precededBy(wrap: Wrap, before: Before): Method {
   return function (this: unknown, first: unknown): unknown {
     if (wrap.on && isObject(this)) before(this, first);
     // biome-ignore lint/complexity/noArguments: handed through like this it is never made, a list of its own is

@@ -6,6 +6,7 @@
 import { endingOf } from '../../src/call-ending.ts';
 import type { CallRecord } from '../../src/records.ts';
 import type { Hooks, Undo } from '../adapter.ts';
+import { putOwnMethod } from '../shared/own-method.ts';
 
 /** What a pool or a client is given; both are the application's or a library's. */
 type Dispatch = (this: object, options: object, handler: object) => unknown;
@@ -117,12 +118,7 @@ export class UndiciPools {
         if (before === undefined) Reflect.deleteProperty(handler, name);
         else Reflect.defineProperty(handler, name, before);
       };
-      Reflect.defineProperty(handler, name, {
-        value: own,
-        configurable: true,
-        writable: true,
-        enumerable: false,
-      });
+      putOwnMethod(handler, name, own);
       return restore;
     });
     return () => {

@@ -39,9 +39,11 @@ class Theirs extends InstrumentationBase {
 
 function wrapOurs(prototype: object, name = 'ours') {
   return wrapMethods(prototype, {
-    work(self, args, inner) {
-      (self as Library).log.push(name);
-      return inner.apply(self, args);
+    around: {
+      work(self, args, inner) {
+        (self as Library).log.push(name);
+        return inner.apply(self, args);
+      },
     },
   });
 }
@@ -72,11 +74,9 @@ describe('wrapMethods', () => {
         return args.length;
       }
     }
-    const undo = wrapMethods(
-      Counting.prototype,
-      {},
-      { count: (self, first) => log.push('ours', self, first) },
-    );
+    const undo = wrapMethods(Counting.prototype, {
+      before: { count: (self, first) => log.push('ours', self, first) },
+    });
     expect(Counting.prototype.count.name).toBe('count');
     expect(Counting.prototype.count.length).toBe(0);
     const counting = new Counting();
@@ -100,12 +100,9 @@ describe('wrapMethods', () => {
         return args.length;
       }
     }
-    const undo = wrapMethods(
-      Counting.prototype,
-      {},
-      {},
-      { count: (self, result, first, second) => log.push('ours', self, result, first, second) },
-    );
+    const undo = wrapMethods(Counting.prototype, {
+      after: { count: (self, result, first, second) => log.push('ours', self, result, first, second) },
+    });
     const counting = new Counting();
     expect(counting.count('a', 'b', 'c')).toBe(3);
     expect(log.splice(0)).toEqual([counting, 'a', 'b', 'c', 'ours', counting, 3, 'a', 'b']);
@@ -142,7 +139,7 @@ describe('wrapMethods', () => {
 
   test('a method that is not there is not made', () => {
     const Type = fresh();
-    wrapMethods(Type.prototype, { other: () => 'made' });
+    wrapMethods(Type.prototype, { around: { other: () => 'made' } });
     expect('other' in Type.prototype).toBe(false);
   });
 
